@@ -16,15 +16,15 @@ from conformance import __version__
 from conformance.errors import ConformanceError, ExitCode
 from conformance.http.redaction import GuardedStream
 
-#: What a shell calls a command that was ended by a reader who went away: no verdict, and none of ours.
+#: The shell's exit code for a command whose reader went away; it is neither a verdict nor one of ours.
 _READER_GONE = 141
-#: The standard streams, in the order of their numbers.
+#: The standard streams, in the order of their file descriptors.
 _STANDARD = ("stdin", "stdout", "stderr")
-#: Options of pytest that are looked for among those of `run`.
+#: Options of pytest that users often pass to `run` by mistake.
 _OF_PYTEST = frozenset({"-k", "-m", "-x", "--maxfail", "--lf", "--deselect", "--pdb", "--collect-only", "-s", "-n"})
 
 
-#: In which module of this package each command is. It is loaded when it is called: all together take half a second.
+#: The module of each command. It is loaded when the command runs, because loading all of them takes half a second.
 _MODULES = {
     "baseline": "baseline",
     "compare": "several",
@@ -49,7 +49,7 @@ _MODULES = {
 
 
 class _Commands(click.Group):
-    """The commands; whoever reads their output may go away, as `head` does, which changes no verdict."""
+    """The commands. The reader of their output may go away, as `head` does; this changes no verdict."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
@@ -57,7 +57,7 @@ class _Commands(click.Group):
         return list(_MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command by its name; None when there is none. Its options get their variables of the environment."""
+        """Return a command by its name, with environment variables for its options; None when there is none."""
         del ctx
         if cmd_name not in _MODULES:
             return None
@@ -66,13 +66,13 @@ class _Commands(click.Group):
         command = next(each for each in there if each.name == cmd_name)
         for option in command.params:
             if isinstance(option, click.Option):
-                # By the name that an operator writes: click itself would take that of the argument of the function.
+                # Named after the option that an operator writes; click would use the name of the function's argument.
                 name = max(option.opts, key=len).strip("-")
                 option.envvar = f"CONFORMANCE_{cmd_name}_{name}".replace("-", "_").upper()
         return command
 
     def invoke(self, ctx: click.Context) -> object:
-        """Let a command run, and return its exit code; click itself would end with 1."""
+        """Run a command and return its exit code; click itself would end with 1."""
         try:
             code = super().invoke(ctx)
         except BrokenPipeError:
@@ -99,7 +99,7 @@ def commands() -> None:
 
 
 def _open_what_is_closed() -> None:
-    """Let standard streams that were closed, as by `>&-`, lead nowhere: no other file may get their numbers."""
+    """Open /dev/null for standard streams that were closed, as by `>&-`, so that no other file gets their numbers."""
     while (number := os.open(os.devnull, os.O_RDWR)) < len(_STANDARD):
         os.set_inheritable(number, True)
     os.close(number)
@@ -107,16 +107,16 @@ def _open_what_is_closed() -> None:
         if getattr(sys, name) is None:
             stream = os.fdopen(number, "r" if name == "stdin" else "w", closefd=False)
             setattr(sys, name, stream)
-            setattr(sys, f"__{name}__", stream)  # which pytest falls back on
+            setattr(sys, f"__{name}__", stream)  # pytest falls back on these
 
 
 def _write_no_more() -> None:
-    """Let standard output lead nowhere: Python would try once more at its end, and complain."""
+    """Redirect standard output to /dev/null; otherwise Python would try to flush it at its end, and complain."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _name_the_variable(error: click.ClickException) -> None:
-    """Let a message about a value say from which variable of the environment it is, where nobody wrote it down here."""
+    """In an error about a value from the environment, name the variable, because it is not on the command line."""
     parameter, context = getattr(error, "param", None), getattr(error, "ctx", None)
     if not isinstance(error, click.BadParameter) or parameter is None or context is None:
         return

@@ -19,7 +19,7 @@ _DAYS = 30
 
 @click.command()
 @click.argument("record", type=click.Path(path_type=Path), required=False)
-@click.option("--owner", default="nobody yet", show_default=True, help="Who is to see to what is new in the list.")
+@click.option("--owner", default="nobody yet", show_default=True, help="Owner of the entries that are new in the list.")
 @click.option(
     "--expires",
     type=click.DateTime(["%Y-%m-%d"]),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
 
-#: How a command prints what it has to say.
+#: The output formats of a command.
 _FORM = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 
 
@@ -34,7 +34,7 @@ def contract(as_of: str | None, form: str) -> None:
 
 
 class _NoAliases(yaml.SafeDumper):
-    """Writes shared parts out, for readers that do not know YAML anchors."""
+    """Writes shared parts in full, for readers that do not support YAML anchors."""
 
     def ignore_aliases(self, data: object) -> bool:
         """Never use an anchor."""

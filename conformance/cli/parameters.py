@@ -1,4 +1,4 @@
-"""Options of commands: numbers, and those that pytest takes as well."""
+"""Parameter types and helpers for the options of commands, also for those that pytest takes."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 class Number(click.FloatRange):
-    """A range of numbers, among which neither infinity is nor what is no number: any comparison lets that pass."""
+    """A range of numbers without infinity and NaN, which pass click's comparisons."""
 
     def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> Any:
-        """Return the number of a text; refuse one that is outside the range, or is none."""
+        """Convert a text to a number; fail when it is not one, or outside the range."""
         number = super().convert(value, param, ctx)
         return number if math.isfinite(number) else self.fail(f"{value!r} is not a finite number.", param, ctx)
 
 
 def refuse_beside(other: str, *names: str) -> None:
-    """Raise UsageError where an option of the running command was given that means nothing beside another one."""
+    """Raise UsageError if one of these options was given although it has no effect together with another one."""
     context = click.get_current_context()
     for option in context.command.params:
         is_given = option.name in names and context.get_parameter_source(option.name) is not ParameterSource.DEFAULT
@@ -37,7 +37,7 @@ def refuse_beside(other: str, *names: str) -> None:
 
 
 def shared_with_pytest(*names: str) -> list[click.Option]:
-    """Return options that pytest takes as well, by their fields of `Options`, as options of a command."""
+    """Return the options for these fields of `Options`, which pytest takes as well, as options of a command."""
     return [_as_parameter(name, OPTIONS[name]) for name in names]
 
 
@@ -52,7 +52,7 @@ def _as_parameter(field: str, option: Option) -> click.Option:
         [option.name, field],
         type=kinds.get(option.type),
         is_flag=option.type is bool,
-        # Of several targets each has a run of its own.
+        # With several targets, each has a run of its own.
         multiple=option.repeated or field == "target",
         default=option.default,
         show_default=option.default is not None,

@@ -102,7 +102,7 @@ def _reach(contract: Contract, faults: Sequence[Fault], version: str | None, sel
 
 
 def said(proof: Proof, out: Path) -> ExitCode:
-    """Say what came of a proof whose files lie in a folder, every gap by its name; return the exit code."""
+    """Print the result of a proof, with every gap by its name, and say where its files are; return the exit code."""
     for name in proof.unhealthy:
         click.echo(f"UNHEALTHY  {name} fails on the reference without any fault.")
     for row in proof.survivors:

@@ -100,7 +100,7 @@ def provision_command(  # noqa: PLR0913, PLR0917 - the options of a command
 
 
 def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
-    """Make what is wanted with an administrator's token, write the profile, and return the exit code."""
+    """Create the worlds with an administrator's token, write the profile, and return the exit code."""
     known = read_yaml(out) if out.is_file() else None
     secrets_file = secrets_beside(out)
     with (
@@ -116,7 +116,7 @@ def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
             raise UsageError(str(error)) from error
         except UsersRefusedError as error:
             raise TargetError(
-                f"The service lets no users be made, or no tokens for them ({error}). Two other ways lead to a "
+                f"The service does not let users be made, or tokens for them ({error}). Two other ways lead to a "
                 "profile: `conformance target --discover` fills one with what tokens you have may read, and "
                 "`conformance provision --with PROGRAM` lets a program of yours make what is needed."
             ) from error
@@ -144,7 +144,7 @@ def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
 
 
 def _settle_seconds(profile: Any) -> float:
-    """Return for how long a profile, as its file holds it, says that reads may lag behind writes."""
+    """Return how many seconds reads may lag behind writes, according to a profile as plain data."""
     limits = profile.get("limits") if isinstance(profile, dict) else None
     said = limits.get("settle_seconds") if isinstance(limits, dict) else None
     return said if isinstance(said, int | float) else 0
@@ -166,7 +166,7 @@ def _by_program(command: Sequence[str], base_url: str, worlds: int, prefix: str,
     secrets_file = secrets_beside(out)
     with closing(SecretsFile(secrets_file)) as secrets:
         data = without_secrets({**data, "secrets": secrets_file.name}, prefix, secrets)
-    profile_from_yaml(data, out)  # before it takes the place of one that is good
+    profile_from_yaml(data, out)  # before it replaces a valid one
     write_profile(out, data, secrets_file.name)
     click.echo(
         f"{out}: what {command[0]} made on {base_url}. Tokens and passwords: {secrets_file}, for your eyes only."
@@ -210,7 +210,7 @@ def _say_removal(removal: Removal) -> None:
 
 
 def _require_prefix(prefix: str) -> None:
-    """Raise UsageError for a prefix by which nothing can be named, or has been."""
+    """Raise UsageError for a prefix that is not valid in names."""
     if not _PREFIX.fullmatch(prefix):
         raise UsageError(
             f"--prefix '{prefix}' must be a letter, and then letters, digits and dashes: users, groups and the "
@@ -219,7 +219,7 @@ def _require_prefix(prefix: str) -> None:
 
 
 def administrators_token(file: Path) -> str:
-    """Return the token in a file; raise UsageError when there is none."""
+    """Return the token in a file; raise UsageError when the file has none."""
     try:
         token = file.read_text(encoding="utf-8").strip()
     except UnicodeDecodeError as error:
@@ -243,7 +243,7 @@ def settings(base_url: str, rate: float | None, concurrency: int) -> ClientSetti
 
 @contextmanager
 def progress(seconds_between_lines: float = 15) -> Iterator[Tell]:
-    """Yield what shows how far the work is: a bar on a terminal, which goes when the work ends in whatever way."""
+    """Yield a function that shows the progress: a bar on a terminal, which is removed when the work ends or fails."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _in_lines(seconds_between_lines)
@@ -280,10 +280,10 @@ def write_profile(file: Path, data: Data, secrets: str) -> None:
 
 
 def _say_what_is_lacking(features: Mapping[str, bool]) -> None:
-    """Say which features the profile denies the service, for a run looks at nothing that needs them."""
+    """Print the features that the profile denies, because a run does not test anything that needs them."""
     lacking = [name for name, has in features.items() if has is False]
     if lacking:
-        click.echo("\nThe service was not seen to have these, so a run looks at nothing that needs them:")
+        click.echo("\nThe service does not seem to have these, so a run tests nothing that needs them:")
     for name in lacking:
         click.echo(f"  {name}: {FEATURES[name]}")
 

@@ -1,4 +1,4 @@
-"""`conformance report`, `diff` and `history`: what records of runs tell."""
+"""`conformance report`, `diff` and `history`: show what the records of runs contain."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     _FormsOfDiff = Mapping[str, _Form]
 
-#: The formats that have a JSON Schema, and its file.
+#: The formats that have a JSON Schema, with its file.
 _SCHEMAS = {
     "attestation": "attestation.schema.json",
     "ctrf": "ctrf.schema.json",

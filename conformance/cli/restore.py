@@ -1,4 +1,4 @@
-"""`conformance restore`: puts back what a run changed that was killed before it could do so itself."""
+"""`conformance restore`: restores what a run changed that was killed before it could do so itself."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def restore(folder: Path, target: Path | None) -> int:
     released(folder, profile)
     for what in left:
         click.echo(f"left: {what}")
-    but = ", but for what is left" if left else ""
+    but = ", except for what is left" if left else ""
     click.echo(f"{header['base_url']} is as it was before the run of {folder}{but}.")
     return int(ExitCode.INCOMPLETE if left else ExitCode.CONFORMANT)
 
 
 def _header_in(files: Sequence[Path]) -> Mapping[str, Any]:
-    """Return what the first ledger says of the run that can be read; raise UsageError when none can."""
+    """Return the header of the first ledger that can be read; raise UsageError when none can."""
     for file in files[:-1]:
         with suppress(UsageError):
             return Content.read(file).header

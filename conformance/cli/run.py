@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 
 _SHOWN_OF_ERRORS = 5  # lines
-#: More processes than this gain little on a service that answers at once.
+#: With more processes than this, a service that answers at once is hardly tested faster.
 _MOST_OF_REFERENCE = 4
 
 
 _PARAMETERS = [
     *shared_with_pytest("base_url", "target", "version", "areas", "requirements"),
-    click.Option(["--ready-for"], metavar="V", help="Also tell what an upgrade to this version would meet."),
+    click.Option(["--ready-for"], metavar="V", help="Also report the effects of an upgrade to this version."),
     *shared_with_pytest("include", "seed", "corpus", "out", "max_examples", "fuzz_seconds", "concurrency"),
     click.Option(
         ["--workers"],
@@ -58,14 +58,14 @@ _PARAMETERS = [
         ["--watch"], is_flag=True, help="Run again on Enter, or when the profile or the target's version changes."
     ),
     *shared_with_pytest("force"),
-    click.Option(["-q", "--quiet"], is_flag=True, help="No progress, only what the run came to."),
+    click.Option(["-q", "--quiet"], is_flag=True, help="No progress, only the result of the run."),
     click.Option(["-v", "--verbose"], is_flag=True, help="One line per test, instead of progress by area."),
     click.Option(
         ["--format", "form"],
         type=click.Choice(["text", "json"]),
         default="text",
         show_default=True,
-        help="json prints report.json and nothing else; what is told on the way goes to standard error.",
+        help="json prints report.json and nothing else; other messages go to standard error.",
     ),
     click.Argument(["pytest_arguments"], nargs=-1, type=click.UNPROCESSED),
 ]
@@ -80,7 +80,7 @@ def run(context: click.Context, /, **given: Any) -> int:
     What follows `--` goes to pytest as it is, such as `-- -k allowlist -x`.
     """
     targets: tuple[Path, ...] = given["target"]
-    inherited = _of_the_environment(context)  # by another process: a list of processes shows no password
+    inherited = _of_the_environment(context)  # passed on in the environment: a process list then shows no password
     if given["watch"]:
         profile = DEFAULT_PROFILE if given["base_url"] and not targets else None
         watched = targets[0] if len(targets) == 1 else profile
@@ -113,7 +113,7 @@ def _run(arguments: list[str], given: Mapping[str, Any]) -> int:
 
 
 def _loudness(given: Mapping[str, Any]) -> list[str]:
-    """Return how much is to be said, as pytest takes it."""
+    """Return pytest's options for how much is printed."""
     return [*(["-q"] if given["quiet"] else []), *(["-v"] if given["verbose"] else [])]
 
 
@@ -125,13 +125,13 @@ def _refuse_profiles_among(words: tuple[str, ...]) -> None:
 
 
 def _resumed(context: click.Context) -> int:
-    """Go on with the run that --resume names."""
+    """Resume the run that --resume names."""
     given = context.params
     bounds = {OPTIONS[name].name: given[name] for name in ("minutes", "max_requests") if given[name] is not None}
     own = {"resume", "quiet", "verbose", "ready_for", "form", "minutes", "max_requests"}
     if _as_given(context, without={*own, *_of_the_environment(context)}):
         raise UsageError(
-            "--resume takes all options from the run that it goes on with, but for --minutes, --max-requests and what "
+            "--resume takes all options from the run that it resumes, except --minutes, --max-requests and what "
             "is told of it. Leave the others out."
         )
     file = record_in(given["resume"])
@@ -148,7 +148,7 @@ def _resumed(context: click.Context) -> int:
 
 
 def _told_again(record: RunRecord, place: Path, *, as_json: bool) -> int:
-    """Say what a complete run came to, and change nothing of it; return its exit code."""
+    """Print the result of a complete run without changing it; return its exit code."""
     click.echo(f"The run in {place} is complete: there is nothing to go on with.", err=True)
     facts = Facts.of(record)
     if as_json:
@@ -160,9 +160,9 @@ def _told_again(record: RunRecord, place: Path, *, as_json: bool) -> int:
 
 def _started_in(file: Path, header: Header) -> Path | None:
     """
-    Return the folder from which the files are seen that a run named; None for the one in which this command is given.
+    Return the folder to which a run's relative paths belong; None for the current working folder.
 
-    Raise UsageError where its profile is to be seen from neither.
+    Raise UsageError when its profile exists in neither.
     """
     targets = [Path(word.partition("=")[2]) for word in header.arguments if word.startswith("--target=")]
     there = (file.resolve().parent / header.started_in).resolve() if header.started_in else None
@@ -194,7 +194,7 @@ def _echo_json(facts: Facts) -> None:
 
 
 def _workers_by_default(given: Mapping[str, Any]) -> int:
-    """Return how many processes run tests where the operator does not say it."""
+    """Return how many processes run tests when the operator does not say."""
     cores = os.cpu_count() or 1
     if given["pytest_arguments"] or given["shard"]:
         return 1
@@ -202,12 +202,12 @@ def _workers_by_default(given: Mapping[str, Any]) -> int:
         return min(load_profile(given["target"][0]).number_of_worlds, 2 * cores)
     parts = ("areas", "requirements", "base_url", "read_only", "failed")
     is_whole = not any(given[part] for part in parts)
-    # The reference gives every worker a service of its own, which takes about as much of a core as the suite does.
+    # The reference gives every worker its own service, which uses about as much of a core as the suite does.
     return min(cores, _MOST_OF_REFERENCE) if is_whole else 1
 
 
 def _of_the_run_in(file: Path, header: Header, started_in: Path | None) -> list[str]:
-    """Return the arguments with which pytest goes on, in the folder in which a run was started, with its record."""
+    """Return pytest's arguments for resuming a run with its record, in the folder in which it was started."""
     folder = file.parent if started_in is None else file.parent.resolve()
     anew = ("--out", "--seed", "--resume")
     kept = [word for word in header.arguments if word.partition("=")[0] not in anew]
@@ -215,12 +215,12 @@ def _of_the_run_in(file: Path, header: Header, started_in: Path | None) -> list[
 
 
 def _of_the_environment(context: click.Context) -> set[str]:
-    """Return the options that nobody wrote into this call."""
+    """Return the options that come from the environment and not from this call."""
     return {name for name in context.params if context.get_parameter_source(name) is ParameterSource.ENVIRONMENT}
 
 
 def _as_given(context: click.Context, without: Collection[str]) -> list[str]:
-    """Return the arguments with which the command was called, without some options."""
+    """Return the arguments of this call, without some options."""
     arguments: list[str] = []
     for parameter in context.command.params:
         name, value = parameter.name or "", context.params.get(parameter.name or "")
@@ -238,14 +238,14 @@ def _as_given(context: click.Context, without: Collection[str]) -> list[str]:
 
 def run_suite(arguments: list[str], *, ready_for: str | None = None, plugins: tuple[object, ...] = ()) -> int:
     """
-    Let pytest run the suite, and return the exit code of the run, which is 0 only where a verdict says so.
+    Run the suite with pytest and return the exit code of the run; it is 0 only if a verdict says so.
 
-    `ready_for` also tells what an upgrade to that version would meet; `plugins` go to pytest beside the suite's own.
+    `ready_for` also reports the effects of an upgrade to that version; `plugins` go to pytest with the suite's own.
     """
     if ready_for is not None:
         Version.parse_known(ready_for, "--ready-for")
     watcher = _Watcher(ready_for)
-    with contextlib.redirect_stdout(forgiving(sys.stdout)):  # a reader that goes away takes no verdict along
+    with contextlib.redirect_stdout(forgiving(sys.stdout)):  # a reader that goes away changes no verdict
         code = int(pytest.main(arguments, plugins=[*plugins, watcher]))
     if ready_for is not None and watcher.session is not None:
         from conformance.cli.versions import after_run  # noqa: PLC0415 - only this way of running needs it
@@ -255,7 +255,7 @@ def run_suite(arguments: list[str], *, ready_for: str | None = None, plugins: tu
 
 
 def _exit_code(code: int, watcher: _Watcher) -> int:
-    """Return the exit code of a run: pytest being content, or not with its tests, says nothing without a verdict."""
+    """Return the exit code of a run; pytest's own code means nothing without a verdict."""
     session = watcher.session
     if session is not None and session.exit_code is not None:
         return code or int(session.exit_code)
@@ -272,7 +272,7 @@ def _exit_code(code: int, watcher: _Watcher) -> int:
 
 
 def _why_nothing_ran(session: Session | None) -> str:
-    """Say what was selected outside the scope of the profile, or ask for what else it may be."""
+    """Name the selected areas outside the profile's scope, or suggest other causes."""
     profile = session.profile if session is not None else None
     if session is not None and profile is not None and profile.scope:
         options, stated = session.options, session.contract.requirements
@@ -289,16 +289,16 @@ def _why_nothing_ran(session: Session | None) -> str:
 
 
 class _Watcher:
-    """Keeps the session of a run for what follows it, and sees before the first test whether that can follow."""
+    """Keeps the session of a run for later steps, and checks before the first test whether those are possible."""
 
     def __init__(self, ready_for: str | None = None) -> None:
         self.session: Session | None = None
         self.unread: dict[str, str] = {}
-        """What of the tests could not be collected, and why."""
+        """The files that could not be collected, and why."""
         self._ready_for = ready_for
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Keep what pytest, which is to be silent, would say of a file that cannot be read."""
+        """Keep pytest's error about a file that cannot be read, because pytest's own output is off."""
         if report.failed:
             self.unread[report.nodeid or "A file of tests"] = "\n".join(
                 report.longreprtext.splitlines()[-_SHOWN_OF_ERRORS:]
@@ -306,7 +306,7 @@ class _Watcher:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Refuse an upgrade to a version that is not newer than what the target has."""
+        """Reject an upgrade to a version that is not newer than the target's."""
         ours = pytest_plugin.session_of(session.config)
         if self._ready_for is None or ours is None:
             return
@@ -318,5 +318,5 @@ class _Watcher:
             raise pytest.UsageError(str(error)) from error
 
     def pytest_unconfigure(self, config: pytest.Config) -> None:
-        """Remember the session when the run is over."""
+        """Store the session when the run is over."""
         self.session = pytest_plugin.session_of(config)

@@ -1,4 +1,4 @@
-"""`conformance run` with several targets, and `conformance compare`: runs of several targets beside each other."""
+"""`conformance run` with several targets, and `conformance compare`: compares runs of several targets."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _FORMS = {"json": comparison_as_json, "markdown": comparison_as_markdown, "html": comparison_as_html}
-#: Files of a comparison in the folder of its runs.
+#: The files of a comparison, in the folder of its runs.
 _FILES = {"comparison.html": "html", "comparison.md": "markdown", "comparison.json": "json"}
 _COARSE = 0.1  # seconds
-#: The exit codes of runs, the worst first. A violation that one run saw is one, whatever became of the others.
+#: The exit codes of runs, the worst first. A violation in one run counts, whatever the results of the others are.
 _WORST_FIRST = (
     ExitCode.NON_CONFORMANT,
     ExitCode.SUITE_BROKE,
@@ -66,11 +66,11 @@ def compare(runs: tuple[Path, ...], form: str) -> int:
 
 def run_each(targets: Sequence[Path], arguments: Sequence[str], out: Path) -> int:
     """
-    Run the suite against each profile, side by side and each in a process of its own, and compare what came of it.
+    Run the suite against each profile, side by side and each in a process of its own, and compare the results.
 
-    `arguments` are those of every run; its folder is OUT/NAME, by the name of the profile or, of two that are called
-    alike, of its folder. Return the exit code of the worst. What the runs say is printed as it comes, behind the name
-    of the target. Raise UsageError when two profiles have the same name in every way.
+    All runs get `arguments`. The folder of a run is OUT/NAME, where NAME is the name of its profile or, if two profiles
+    have the same name, of the profile's folder. Return the worst exit code. The runs' output is printed as it comes,
+    each line after the name of its target. Raise UsageError when no name tells two profiles apart.
     """
     names = _names(targets)
     calls = {
@@ -84,16 +84,16 @@ def run_each(targets: Sequence[Path], arguments: Sequence[str], out: Path) -> in
         codes = _wait(started)
     finally:
         end_again()
-    # What an earlier call left where a run could not begin now is no result of this one.
+    # Skip records of an earlier call, because a run that could not begin must not get their results.
     _write(out, {name: out / name for name in names if _is_new(out / name / "results.jsonl", begun)})
     return worst_of(codes.values())
 
 
 def require_apart(targets: Sequence[Path], base_url: str | None) -> None:
     """
-    Raise UsageError when two profiles name one project or group of one service, which two runs would change at once.
+    Raise UsageError when two profiles name the same project or group of one service, because both runs would change it.
 
-    `base_url` takes the place of that of each. What is wrong with a profile by itself is for its own run to say.
+    `base_url` replaces that of each profile. Other errors of a profile are left to its own run.
     """
     taken: dict[tuple[str, str], Path] = {}
     for target in targets:
@@ -114,7 +114,7 @@ def require_apart(targets: Sequence[Path], base_url: str | None) -> None:
 
 
 def _names(targets: Sequence[Path]) -> list[str]:
-    """Return what each run is called: the name of its profile, or of the folder of that; raise UsageError otherwise."""
+    """Return a name for each run: that of its profile, or of the profile's folder; raise UsageError for equal names."""
     for names in ([target.stem for target in targets], [target.absolute().parent.name for target in targets]):
         if len(set(names)) == len(names):
             return names
@@ -122,7 +122,7 @@ def _names(targets: Sequence[Path]) -> list[str]:
 
 
 def worst_of(codes: Collection[int]) -> int:
-    """Return the exit code of the worst of several runs; one that ended as no run does, such as by a kill, broke."""
+    """Return the worst exit code of several runs; a code that no run ends with, as after a kill, counts as broken."""
     known = {code if code in _WORST_FIRST else ExitCode.SUITE_BROKE for code in codes}
     return next(int(code) for code in _WORST_FIRST if code in known)
 
@@ -137,7 +137,7 @@ def _pass_on(started: Mapping[str, subprocess.Popen[str]], number: int, _: Frame
 
 
 def _wait(started: Mapping[str, subprocess.Popen[str]]) -> Mapping[str, int]:
-    """Print what the runs say until all ended; an interruption reaches them too, and they end by themselves."""
+    """Print the output of the runs until all have ended; an interrupt reaches them too, and they end by themselves."""
     width = max(map(len, started))
     with ThreadPoolExecutor(len(started)) as readers:
         waiting = {name: readers.submit(_read, process, f"{name:{width}} | ") for name, process in started.items()}
@@ -156,7 +156,7 @@ def _read(process: subprocess.Popen[str], prefix: str) -> int:
 
 
 def _is_new(record: Path, begun: float) -> bool:
-    """Tell whether a record was written since a moment, in seconds; clocks of files are coarse."""
+    """Tell whether a record was written after a time in seconds; file timestamps are coarse."""
     try:
         return record.stat().st_mtime >= begun - _COARSE
     except OSError:
@@ -164,7 +164,7 @@ def _is_new(record: Path, begun: float) -> bool:
 
 
 def _write(out: Path, runs: Mapping[str, Path]) -> None:
-    """Write the comparison of the runs that have a record; say so where there are too few."""
+    """Write the comparison of the runs that have a record; print a message when there are too few."""
     try:
         comparison = compare_targets(_facts(runs))
     except UsageError as error:
@@ -181,7 +181,7 @@ def _facts(runs: Mapping[str, Path]) -> Mapping[str, Facts]:
 
 
 def _name(run: Path, runs: Sequence[Path]) -> str:
-    """Return a short name of a run among others: its folder's, or the whole path where that is not enough."""
+    """Return a short name of a run: its folder's name, or the whole path if several have that name."""
     name = _folder(run).name
     return name if [_folder(other).name for other in runs].count(name) == 1 else str(run)
 

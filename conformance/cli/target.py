@@ -50,7 +50,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="Fill this profile, which needs base_url and tokens only, with what the tokens may read, and print it. "
-    "Nothing is made or changed, but for integrations, which are tried and disabled again where the profile says "
+    "Nothing is made or changed, except integrations, which are tried and disabled again where the profile says "
     "`disposable: true`. What the profile says already stays.",
 )
 @click.option(
@@ -84,14 +84,14 @@ def target(*, example: bool, discover: Path | None, check: Path | None, fix: boo
 
 
 def _discover(file: Path) -> int:
-    """Print a profile with what could be found out, and say how much that was; 6 when it was nothing."""
+    """Print a profile with all that could be found out, and the number of entries; return 6 when there were none."""
     data = read_yaml(file)
     if isinstance(data, dict):
         data.setdefault("fixtures", {})
     profile = profile_from_yaml(data, file)
     tokens = {name: actor.token for name, actor in profile.actors.items()}
     secrets = Secrets()
-    data = without_secrets(data, PREFIX, secrets)  # before what is found out: that is no secret
+    data = without_secrets(data, PREFIX, secrets)  # before anything is added, because what is found out is no secret
     with Client(profile.client_settings()) as client:
         calls, may_write = Calls(by_http(client), Made()), is_confirmed(profile)
         claims = profile.claims("integrations")
@@ -131,7 +131,7 @@ def _discover(file: Path) -> int:
 
 
 def _check(file: Path, *, fix: bool, as_json: bool) -> int:
-    """Print what each actor shows of its role and what is wrong with the profile; 8 when something contradicts it."""
+    """Print what each actor proved and what is wrong with the profile; return 8 when something contradicts it."""
     profile, warnings = resolved(load_profile(file))
     for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
@@ -248,12 +248,12 @@ def serve(  # noqa: PLR0913, PLR0917 - the options of a command
     def say(base_url: str) -> None:
         if admin_token_out is not None:
             admin_token_out.touch(mode=0o600)
-            admin_token_out.chmod(0o600)  # also of a file that was there
+            admin_token_out.chmod(0o600)  # also for a file that existed
             admin_token_out.write_text(service.administrator.token + "\n", encoding="utf-8")
         if profile_out is not None:
             data = profile_of(service, base_url, str(known))
             profile_out.write_text(yaml.safe_dump(data, sort_keys=False, width=110), encoding="utf-8")
-        REDACTION.forget()  # the tokens of this service are the same everywhere, and there to be tried
+        REDACTION.forget()  # the tokens of the reference are public
         click.echo(who_is_who(service, base_url))
         if profile_out is not None:
             click.echo(f"\nTarget profile: {profile_out}. Test it with: conformance run --target {profile_out}")

@@ -1,4 +1,4 @@
-"""`conformance readiness` and `conformance lint-traffic`: what an upgrade would meet, and who uses what is old."""
+"""`conformance readiness` and `conformance lint-traffic`: what an upgrade would break, and who uses old items."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _CODES = {
     Ready.OPEN: ExitCode.INCOMPLETE,
 }
 _STOPPED = (ExitCode.INTERRUPTED, ExitCode.TERMINATED)
-#: What holds for each run that is made to compare: how the target is reached, and what may be done to it.
+#: Options that every run for a comparison inherits: how to reach the target, and what may be done to it.
 _PASSED_ON = (
     *("target", "base_url", "version", "seed", "corpus", "include", "max_examples", "fuzz_seconds", "concurrency"),
     *("minutes", "max_requests", "max_rps", "read_only", "confirm", "no_restore", "force"),
@@ -52,13 +52,13 @@ _PASSED_ON = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """One target and where to write what it shows as of two versions."""
+    """One target, and the folder for its results as of two versions."""
 
     options: Options
     folder: Path
 
     def run_as_of(self, version: Version, requirements: tuple[str, ...]) -> RunRecord | None:
-        """Run the tests of these requirements as of a version; None when there is none for them at that version."""
+        """Run the tests of these requirements as of a version; None when that version has none of them."""
         folder = self.folder / f"as-of-{version}"
         record = folder / "results.jsonl"
         record.unlink(missing_ok=True)
@@ -87,7 +87,7 @@ class Comparison:
         return read
 
     def after(self, record: RunRecord | None) -> Comparison:
-        """Return what is left to ask for after a run, within its bounds; raise UsageError where nothing is left."""
+        """Return the rest of the run's limits for another run; raise UsageError when nothing is left."""
         footer = record.footer if record is not None else None
         minutes, most = self.options.minutes, self.options.max_requests
         if footer is None or (minutes is None and most is None):
@@ -99,7 +99,7 @@ class Comparison:
         return replace(self, options=replace(self.options, minutes=minutes, max_requests=most))
 
     def _passed_on(self) -> Iterator[str]:
-        """Yield the options of this run that hold for each other one as well, as they are written."""
+        """Yield the options of this run that the other runs inherit, as they are written on the command line."""
         for field in _PASSED_ON:
             option, value = OPTIONS[field], getattr(self.options, field)
             if option.type is bool:
@@ -112,9 +112,9 @@ class Comparison:
 
 def readiness_of(comparison: Comparison, start: Version, end: Version, before: RunRecord | None = None) -> Readiness:
     """
-    Run what the rows between two versions touch as of both, and compare; `before` is a run as of the older one.
+    Test what differs between two versions as of both, and compare; `before` is a run as of the older one.
 
-    Raise UsageError when no test touches what changes, TargetError when the target cannot be tested.
+    Raise UsageError when no test covers the differences, TargetError when the target cannot be tested.
     """
     requirements = affected(Contract.load(), start, end)
     older = before or comparison.run_as_of(start, requirements)
@@ -179,9 +179,9 @@ def readiness(*, start: str | None, end: str, **given: Any) -> int:
 
 def after_run(session: Session, end: str) -> None:
     """
-    Add to a finished run what an upgrade of its target would meet, in the terminal, as JSON and in its reports.
+    Report what an upgrade of a finished run's target would break: in the terminal, as JSON and in the run's reports.
 
-    The run keeps its verdict, whatever comes of this: why nothing can be told is a message.
+    The verdict of the run does not change; if nothing can be reported, a message says why.
     """
     if session.record is None or session.writer.recorder is None or session.writer.recorder.moved:
         return
@@ -205,7 +205,7 @@ def _after(session: Session, record: RunRecord, file: Path, end: str) -> Readine
         raise TargetError("the run stopped early.")
     older, newer = interval(session.version, end, "--ready-for")
     options = session.options
-    # A run of a part says nothing about the rest: then both versions are run.
+    # A partial run says nothing about the rest, so both versions are run.
     is_whole = not (options.selection.words or options.shard or options.pytest_arguments)
     comparison = Comparison(replace(options, seed=session.seed), file.parent)
     if is_whole:
@@ -281,7 +281,7 @@ def _lines(report: TrafficReport) -> Iterator[str]:
     )
     if report.too_large:
         size = f"more than {LONGEST // 2**20} MiB"
-        yield f"{plural(report.too_large, 'entry', 'entries')} with {size} in one piece: that piece was not looked at."
+        yield f"{plural(report.too_large, 'entry', 'entries')} with {size} in one piece: that piece was skipped."
 
 
 def _was(number: int) -> str:

@@ -1,4 +1,4 @@
-"""`conformance run --watch`: the same run again when somebody asks for it, or when what it is about has changed."""
+"""`conformance run --watch`: repeats a run on request, or when the profile or the target's version has changed."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ _LOOK_SECONDS, _ASK_SECONDS = 0.5, 5.0
 
 @dataclass
 class Watched:
-    """What was last seen of a profile and of the version of its target."""
+    """The last known state of a profile and of its target's version."""
 
     profile: Path | None
     base_url: str | None = None
-    """The address that is asked, where it is not that of the profile."""
+    """The address to ask, if it is not the one in the profile."""
     _changed: float | None = None
     _version: str | None = None
     _asked: float = field(default_factory=time.monotonic)
 
     def remember(self) -> None:
-        """Take what there is for known."""
+        """Store the current state."""
         self._changed, self._version = self._time(), self.told_version()
 
     def news(self) -> str | None:
-        """Say what has changed; None when nothing has."""
+        """Say what has changed since; None when nothing has."""
         changed = self._time()
         if changed != self._changed:
             self._changed = changed
@@ -63,7 +63,7 @@ class Watched:
             return None  # while an editor puts another file in its place
 
     def told_version(self) -> str | None:
-        """Ask the target for its version; None where it does not say, or nobody can be asked now."""
+        """Ask the target for its version; None when it does not report one, or cannot be asked now."""
         self._asked = time.monotonic()
         if self.profile is None:
             return None
@@ -82,9 +82,9 @@ def watch(arguments: Sequence[str], profile: Path | None, base_url: str | None =
     """
     Run with these arguments of `conformance run` again and again, each time in a process of its own.
 
-    `profile` and `base_url` are those of the target that these arguments name, as far as they name one.
-    A line asks for the next run: an empty one for the same, the name of an area for that area. So does a change of the
-    profile, or of the version that the target reports. The end of the input ends it; return the last exit code.
+    `profile` and `base_url` are those in these arguments, if any.
+    A line of input starts the next run: an empty line repeats it, the name of an area runs that area. A change of the
+    profile, or of the version that the target reports, repeats it too. When input ends, return the last exit code.
     """
     lines: SimpleQueue[str | None] = SimpleQueue()
     threading.Thread(target=_read, args=(lines,), daemon=True).start()
@@ -105,9 +105,9 @@ def watch(arguments: Sequence[str], profile: Path | None, base_url: str | None =
 
 
 def _ended(command: Sequence[str]) -> tuple[int, bool]:
-    """Run a command to its end, also after Ctrl-C, which it gets as well; return its code, and whether that came."""
+    """Run a command to its end, also after Ctrl-C, which reaches it too; return its code, and whether Ctrl-C came."""
     is_over = False
-    # The variable for --watch is for this process: the run would watch again.
+    # --watch may come from the environment; the run must not inherit it.
     others = {name: value for name, value in os.environ.items() if name != "CONFORMANCE_RUN_WATCH"}
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, env=others)  # noqa: S603 - our own command
 
@@ -134,7 +134,7 @@ def _read(lines: SimpleQueue[str | None]) -> None:
 
 
 def _next(lines: SimpleQueue[str | None], watched: Watched) -> str | None:
-    """Wait for what asks for the next run: return the name of an area, nothing for the same run, None for the end."""
+    """Wait for the next run: return an area, an empty text to repeat the run, or None when input ends."""
     areas = Contract.load().areas
     while True:
         try:

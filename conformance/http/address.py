@@ -1,4 +1,4 @@
-"""Where calls go, and the requests that are sent there."""
+"""Server addresses, and the requests that are sent to them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import httpx
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: By name in lower case: a header as it is sent.
+#: Headers as they are sent, by name in lower case.
 Headers = dict[str, tuple[bytes, bytes]]
 
 _ALWAYS_SENT = {"Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
@@ -22,16 +22,16 @@ _NO_TIMEOUT: Mapping[str, float | None] = {}
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A server, the beginning of each path there, and what every call has to say to it."""
+    """A server, the path prefix of all calls, and the headers of all calls."""
 
     url: httpx.URL
     start: bytes
-    """What each path begins with, or the whole of it."""
+    """The beginning of each path, or the whole path."""
     headers: Headers
 
     @classmethod
     def of(cls, url: str, headers: Mapping[str, str] | None = None) -> Address:
-        """Read an address, to which these headers belong; raise httpx.InvalidURL when it is none that can be called."""
+        """Parse an address and its headers; raise httpx.InvalidURL when it cannot be called."""
         found = httpx.URL(url)
         if found.scheme not in ("http", "https") or not found.raw_host:
             raise httpx.InvalidURL(f"{found.scheme or 'no scheme'} is not http or https")
@@ -45,10 +45,10 @@ class Address:
 
     def request(self, method: str, rest: str, headers: Headers, body: bytes | None, largest: int) -> httpx.Request:
         """
-        Return a request of what lies below this address, whose answer may have so many bytes.
+        Return a request for a path below this address; its answer may have at most `largest` bytes.
 
-        `rest` is encoded already, and sent as it is. The headers are complete here: the library would look for those
-        that are missing at every call.
+        `rest` is already encoded and sent unchanged. All headers are set here, because otherwise the library would look
+        for missing ones at every call.
         """
         sent = {**self.headers, **headers}
         if (body or method in _WITH_BODY) and "content-length" not in sent:
@@ -58,11 +58,11 @@ class Address:
             self.url,
             headers=list(sent.values()),
             stream=httpx.ByteStream(body or b""),
-            # The transport sees to the time of a whole call.
+            # The transport limits the time of the whole call.
             extensions={"timeout": _NO_TIMEOUT, "target": self.start + rest.encode(), "largest_body": largest},
         )
 
 
 def encoded(headers: Mapping[str, str]) -> Headers:
-    """Return headers as they are sent."""
+    """Return headers in the form in which they are sent."""
     return {name.lower(): (name.encode(), value.encode()) for name, value in headers.items()}

@@ -6,15 +6,15 @@ import codecs
 import json
 from typing import Any
 
-#: Above this, a number with a fraction point is not exact any more.
+#: Above this, a number with a decimal point is no longer exact.
 _LARGEST_EXACT = 2**53
 
 
 def parsed(body: bytes | str) -> Any:
     """
-    Return what a JSON text holds; raise ValueError or RecursionError when it is none.
+    Parse a JSON text; raise ValueError or RecursionError when it cannot be parsed.
 
-    JSON has one kind of number, so that `1.0` and `1e0` are the integer 1 here, wherever they stand.
+    JSON has one kind of number, so `1.0` and `1e0` become the integer 1, wherever they stand.
     """
     text = body if isinstance(body, str) else _in_utf8(body)
     return json.loads(body, parse_float=_number) if text is None else _DECODER.decode(text)
@@ -22,9 +22,9 @@ def parsed(body: bytes | str) -> Any:
 
 def written(value: Any, *, escaped: bool = False) -> bytes:
     """
-    Return a value as a JSON text in UTF-8; `escaped`, all of it that is not ASCII is, as some clients do.
+    Return a value as JSON text in UTF-8; if `escaped`, all non-ASCII characters are escaped, as some clients do.
 
-    A half of a pair of surrogates, which UTF-8 does not know, is escaped, and all else beside it.
+    If the value has a lone surrogate, which UTF-8 cannot encode, all non-ASCII characters are escaped too.
     """
     try:
         return (json.dumps(value) if escaped else _ENCODER.encode(value)).encode()
@@ -33,7 +33,7 @@ def written(value: Any, *, escaped: bool = False) -> bytes:
 
 
 def json_in(body: bytes | str | None) -> Any:
-    """Return what a JSON text holds, as `parsed` does; None when it is none."""
+    """Parse a JSON text as `parsed` does; None when it is no JSON."""
     if not body:
         return None
     try:
@@ -43,19 +43,19 @@ def json_in(body: bytes | str | None) -> Any:
 
 
 def object_in(body: bytes | str | None) -> dict[str, Any]:
-    """Return the object that a JSON text holds; an empty one when it holds something else."""
+    """Parse a JSON text; return its object, or an empty one when it is something else."""
     found = json_in(body)
     return found if isinstance(found, dict) else {}
 
 
 def objects_in(body: bytes | str | None) -> list[dict[str, Any]]:
-    """Return the objects of the array that a JSON text holds; none when it holds something else."""
+    """Parse a JSON text; return the objects of its array, or none when it is something else."""
     found = json_in(body)
     return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
 
 
 def _in_utf8(body: bytes) -> str | None:
-    """Return a body as text; None where it may be written in another way than JSON is, which the library finds out."""
+    """Decode a body; None when its encoding may be another one, which the library then detects."""
     if b"\0" in body[:4] or body.startswith(codecs.BOM_UTF8):
         return None
     try:
@@ -69,6 +69,6 @@ def _number(text: str) -> int | float:
     return int(value) if value.is_integer() and abs(value) < _LARGEST_EXACT else value
 
 
-#: Made once: the library makes one for each text that is not read or written in the usual way.
+#: Created once, because the library creates one for each text that needs unusual settings.
 _DECODER = json.JSONDecoder(parse_float=_number)
 _ENCODER = json.JSONEncoder(ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""How long a silent target is waited for: what does not answer costs its time now and then, and not at every call."""
+"""Limits the time spent on a silent target: calls without an answer cost a timeout now and then, not every time."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _REMEMBERED = 32
 
 @dataclass
 class _Place:
-    """What is known of the calls of one operation."""
+    """The state of the calls of one operation."""
 
     missed: int = 0
-    """How many in a row have waited for their answer in vain."""
+    """How many calls in a row have timed out."""
     closed_in: str | None = None
-    """The test in which it was waited for in vain too often."""
+    """The test in which too many of them timed out."""
     problem: str = ""
 
 
@@ -35,28 +35,28 @@ class CircuitBreaker:
     """
     Decides which calls are worth sending.
 
-    After some calls of one operation have waited in vain, the rest of that test's calls of it are not sent; the next
-    test tries once more. When waiting has cost ten timeouts in all, an operation that is silent once is left alone; one
-    that answered before is so after two calls in a row.
-    After some calls of any kind without an answer, others that worked before show whether the target is gone.
+    After some calls of one operation have timed out, the rest of that test's calls of it are not sent; the next test
+    tries once more. After ten timeouts in all, an operation is no longer called once it has timed out one time, or two
+    times in a row if it had answered before.
+    After some calls of any kind without an answer, calls that worked before are tried to see if the target is gone.
     """
 
     timeout: float
     """Seconds that one call may take."""
     place_of: Callable[[Call], str]
-    """Returns what a call has in common with others that will fare alike."""
+    """Returns the group of a call, such as its operation: calls of one group go unanswered together."""
     _places: dict[str, _Place] = field(default_factory=dict)
     _unanswered: int = 0
     _silent: set[str] = field(default_factory=set)
     _answered: OrderedDict[str, Call] = field(default_factory=OrderedDict)
     _heard: set[str] = field(default_factory=set)
-    """What answered at any time."""
+    """The calls that were answered at any time."""
     _waited: float = 0.0
     _waited_until: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def refuses(self, call: Call, test: str) -> str | None:
-        """Say why a call is not worth sending in a test; None when it is."""
+        """Say why a call should not be sent in a test; None when it should."""
         with self._lock:
             place = self._places.get(self.place_of(call))
             if place is None or place.closed_in is None:
@@ -64,15 +64,15 @@ class CircuitBreaker:
             if place.closed_in != test and not self._is_spent:
                 place.closed_in, place.missed = None, _TRIES - 1
                 return None
-            return f"not sent, for calls like it go unanswered: {place.problem}"
+            return f"not sent, because calls like it go unanswered: {place.problem}"
 
     @property
     def is_calm(self) -> bool:
-        """Whether the latest call was answered, so that one without an answer may be a mere accident."""
+        """Whether the latest call was answered; a call without an answer may then be a mere accident."""
         return not self._unanswered
 
     def heard(self, call: Call) -> None:
-        """Take note of an answer."""
+        """Record an answer."""
         with self._lock:
             self._unanswered = 0
             self._silent.clear()
@@ -87,9 +87,9 @@ class CircuitBreaker:
 
     def missed(self, call: Call, test: str, problem: str, begun: float, ended: float) -> bool:
         """
-        Take note of a call without answer, sent and given up at these seconds of one clock.
+        Record a call without an answer, sent and given up at these seconds of one clock.
 
-        Return whether so many have gone unanswered in a row that it is time to ask whether the target is there at all.
+        Return whether so many calls in a row went unanswered that somebody should check if the target is still there.
         """
         with self._lock:
             name = self.place_of(call)
@@ -107,7 +107,7 @@ class CircuitBreaker:
             return self._unanswered >= _IN_A_ROW
 
     def witnesses(self) -> Collection[Call]:
-        """Return calls that were answered before, of other operations than those that are silent now, latest first."""
+        """Return calls that were answered before, of operations that are not silent now, latest first."""
         with self._lock:
             known = [call for name, call in reversed(self._answered.items()) if name not in self._silent]
             return known[:_WITNESSES] or list(reversed(self._answered.values()))[:1]

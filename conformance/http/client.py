@@ -1,4 +1,4 @@
-"""The only thing that talks HTTP to the target: polite, recorded, and never waiting without end."""
+"""The HTTP client for the target: it limits its rate, reports each exchange, and never waits without end."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ if TYPE_CHECKING:
     from conformance.http.exchange import Credentials, Query
     from conformance.http.settings import ClientSettings
 
-#: Files that are wanted as they are sent are read up to this size in bytes.
+#: The size limit in bytes for files that are wanted as they are sent.
 LARGEST_FILE = 8 * 1024 * 1024
 _ABSENT: Any = object()
 _REFUSED_IN_A_ROW = 5
 _REDIRECTS = (301, 302, 303, 307, 308)
 _LONGEST_REDIRECT = 5
 _QUICK_ANSWER = 0.001  # seconds
-_FORGETTING = 1.02  # how much longer, with each answer, the quickest one is taken to have been
-#: Their bodies are written in ASCII and the others in UTF-8: both are JSON, and clients send the one as the other.
+_FORGETTING = 1.02  # with each answer, the shortest known time is raised by this factor
+#: These methods send JSON in ASCII, the others in UTF-8, because clients do both.
 _ESCAPED = ("PUT", "PATCH")
 _NO_AUTHENTICATION = httpx.Auth()
-#: What kept a call from being answered, by what the library raises; the first that fits.
+#: The trouble for each exception of the library; the first match counts.
 _TROUBLES: Mapping[type[Exception], Trouble] = {
     BrokenOffError: Trouble.BROKEN,
     CutShortError: Trouble.BODY_TIMEOUT,
@@ -76,35 +76,35 @@ def _user_agent(run: str, test: str) -> tuple[bytes, bytes]:
 
 
 class TargetGoneError(Exception):
-    """The target takes no connections, or answers nothing any more; nothing more can be learned from it."""
+    """The target accepts no connections, or no longer answers; nothing more can be learned from it."""
 
 
 class RequestsSpentError(Exception):
-    """A call was to be sent that may not be: beyond those that the operator allows, say."""
+    """A call may not be sent, for example because it exceeds the number of requests that the operator allows."""
 
 
 class Client:
     """
     Sends calls to one target.
 
-    Waits when the target answers 429, cannot be reached or a gateway answers in its place, reads again after a broken
-    connection, keeps to a rate and a number, reads at most LARGEST_BODY bytes, follows no redirect unless told so,
-    takes no cookies, ends every call within the timeout, does not wait for the same silence again and again, and hands
-    every exchange to its listeners. Safe to use from several threads.
+    Waits when the target answers 429, cannot be reached, or a gateway answers instead. Repeats a read after a broken
+    connection, limits the rate and the number of calls, reads at most LARGEST_BODY bytes, follows a redirect only when
+    told to, takes no cookies, ends every call within the timeout, does not wait for the same silence again and again,
+    and hands every exchange to its listeners. Safe to use from several threads.
     """
 
     def __init__(self, settings: ClientSettings, *, beside: bool = False, paced_with: Client | None = None) -> None:
         """
-        Prepare connections to a target; nothing is sent yet. Raise UsageError when a certificate is unreadable.
+        Prepare connections to a target; nothing is sent yet. Raise UsageError when a certificate cannot be read.
 
-        `beside` the tests nothing is held against the target: what may be done twice is sent again more often. Calls
-        of a client that is `paced_with` another one count towards one rate with those of the other.
+        With `beside`, the calls are not part of a test, so idempotent calls are retried more often. The calls of a
+        client with `paced_with` count towards the same rate as those of the other client.
         """
         self.settings = settings
         self.redaction = Redaction(settings.secrets)
         self.requests = 0
         self.most_requests: float | None = None
-        """How many requests are sent at most, but for those that put something back."""
+        """How many requests may be sent at most, not counting those that restore something."""
         self._spent_in: set[str] = set()
         self._beside = beside
         self._arranging: set[str] = set()
@@ -145,7 +145,7 @@ class Client:
 
     @property
     def test(self) -> str:
-        """Node id of the test on whose behalf this thread calls; goes into the User-Agent."""
+        """Node id of the test for which this thread calls; it goes into the User-Agent."""
         return self._speaker.test
 
     @test.setter
@@ -154,7 +154,7 @@ class Client:
 
     @contextmanager
     def ending_when_interrupted(self) -> Iterator[None]:
-        """While the context lasts, who interrupts this thread lets the others send nothing more, and wait no longer."""
+        """While the context lasts, an interrupt of this thread makes the others send nothing more and stop waiting."""
         try:
             yield
         except KeyboardInterrupt:
@@ -164,7 +164,7 @@ class Client:
 
     @contextmanager
     def arranging(self) -> Iterator[None]:
-        """While the context lasts, the test of this thread arranges: what may be done twice is sent again."""
+        """While the context lasts, this thread's test prepares something: idempotent calls are retried."""
         test = self.test
         self._arranging.add(test)
         try:
@@ -173,7 +173,7 @@ class Client:
             self._arranging.discard(test)
 
     def persevere(self) -> None:
-        """From now on, send again what sets something in the test of this thread: it was spoiled more than once."""
+        """From now on, retry PUT and PATCH in the test of this thread: the network spoiled it more than once."""
         self._spoiled.add(self.test)
 
     def _persistence(self) -> Persistence:
@@ -182,21 +182,21 @@ class Client:
         return Persistence.SPOILED if self.test in self._spoiled else Persistence.ONCE
 
     def await_answers(self) -> None:
-        """Wait until the target answers what it answered before, within the budget for one call; else go on as well."""
+        """Wait until the target answers a call that it answered before, at most for the budget of one call."""
         for witness in self._circuit_breaker.witnesses():
             if self._persistently(witness).status is not None:
                 break
 
     def on_exchange(self, listener: Callable[[Exchange], None]) -> None:
-        """Hand every exchange from now on to a listener."""
+        """Pass every later exchange to a listener."""
         self._listeners.append(listener)
 
     def before_write(self, gate: Callable[[Call], None]) -> None:
-        """Hand every call that may change something to a gate before it is sent; what it raises keeps it back."""
+        """Pass every call that may change something to a gate before it is sent; if the gate raises, it is not sent."""
         self._gates.append(gate)
 
     def tell_apart(self, place_of: Callable[[Call], str]) -> None:
-        """Take calls of one place, such as those of one operation, for alike: they will go unanswered together."""
+        """Group calls, such as by operation: calls of one group are expected to go unanswered together."""
         self._circuit_breaker.place_of = self._front.place_of = place_of
 
     def send(  # noqa: PLR0913 - the parts of a request
@@ -213,12 +213,12 @@ class Client:
         patient: bool = True,
     ) -> Exchange:
         """
-        Send one call and return the exchange, also when no answer came.
+        Send one call and return the exchange, even if no answer came.
 
-        `raw` wants the bytes of the body as they were sent; without `patient` a 429 is an answer like any other.
-        Raise TargetGoneError when the target has refused several connections in a row, or has left several calls
-        without an answer and then also one that it answered before; RequestsSpentError beyond the requests that are
-        allowed.
+        With `raw`, the body is returned as it was sent; without `patient`, a 429 is an answer like any other. Raise
+        TargetGoneError when the target has refused several connections in a row, or has left several calls unanswered
+        and then also one that it answered before. Raise RequestsSpentError when the allowed number of requests is
+        exceeded.
         """
         sent = dict(headers or {})
         body = content
@@ -232,10 +232,10 @@ class Client:
 
     def follow(self, exchange: Exchange) -> Exchange:
         """
-        Return what a redirect leads to after a few steps at most; what is no redirect is returned as it is.
+        Follow redirects for a few steps and return the last exchange; return any other answer as it is.
 
-        The token stays at the target's own address: another host, such as an object storage, never sees it. Without a
-        token a redirect is a refusal and is not followed: it leads to where somebody is asked for one.
+        The token is only sent to the target's own address: another host, such as an object storage, never sees it.
+        Without a token, a redirect is a refusal and is not followed, because it leads to a login.
         """
         for _ in range(_LONGEST_REDIRECT if exchange.call.actor else 0):
             where = exchange.headers.get("location")
@@ -244,25 +244,25 @@ class Client:
             call = exchange.call
             try:
                 address = urljoin(self.address(call), where)
-                # With a password in its address a target is still the one that redirects to itself without it.
+                # The target may redirect to itself without the user and password that base_url has.
                 own = without_userinfo(self.settings.api)
                 here = urlsplit(without_userinfo(address))[:2] == urlsplit(own)[:2]
             except ValueError:
-                break  # no address, so it leads nowhere
+                break  # the location is no address
             shown = without_userinfo(address)
             path = shown.removeprefix(own) if shown.startswith(own) else address
             try:
                 exchange = self.perform(replace(call, actor=call.actor if here else None, path=path, query={}))
             except NotSentError:
-                break  # no place for a write
+                break  # a write is not sent to another host
         return exchange
 
     def address(self, call: Call) -> str:
-        """Return the whole address that a call is sent to."""
+        """Return the full URL of a call."""
         return call.target if call.is_elsewhere else f"{self.settings.api}{call.target}"
 
     def perform(self, call: Call) -> Exchange:
-        """Send a prepared call; see `send`. A read waits until what was written before it may be expected to show."""
+        """Send a prepared call; see `send`. A read waits until earlier writes should be visible."""
         if call.method in READING and (left := self._settled_at - time.monotonic()) > 0:
             time.sleep(left)
         for gate in self._gates if call.method not in READING else ():
@@ -275,7 +275,7 @@ class Client:
         return exchange
 
     def _repeated(self, call: Call) -> Exchange:
-        """Send a call, again while that may bring an answer; what a gateway answers in the end is none."""
+        """Send a call and retry it while that may help; a gateway's final answer counts as no answer."""
         if self._gone is not None:
             raise TargetGoneError(self._gone)
         refusal = self._circuit_breaker.refuses(call, self.test)
@@ -314,7 +314,7 @@ class Client:
         return exchange
 
     def _is_calm(self, exchange: Exchange) -> bool:
-        """Tell whether calls were answered before, so that one without an answer may be an accident that passes."""
+        """Tell whether calls were answered before, so that a call without an answer may be a passing accident."""
         if exchange.trouble is not Trouble.REFUSED:
             return self._circuit_breaker.is_calm
         call = exchange.call
@@ -322,19 +322,19 @@ class Client:
 
     def worth_sending_at_once(self) -> int:
         """
-        Return how many calls at once make sense with what the target takes for an answer.
+        Return how many parallel calls make sense, given the target's response time.
 
-        Threads shorten the waiting. Where a target answers faster than a call is made, they only stand in each other's
-        way: measured with answers within half a millisecond, two threads send less than one.
+        Threads shorten the waiting. When a target answers faster than a call is prepared, threads only hinder each
+        other: with answers within half a millisecond, two threads send less than one.
         """
         return 1 + int(self._quickest_seconds / _QUICK_ANSWER)
 
     @contextmanager
     def for_several(self, number: int) -> Iterator[None]:
         """
-        While the context lasts, let as many calls be under way as that number of workers may have together.
+        While the context lasts, allow as many parallel calls as that number of workers may have together.
 
-        Only for what is looked at before the tests begin: a call that is under way already is not counted.
+        Only use it before the tests begin, because calls that are already running are not counted.
         """
         before, self._under_way = self._under_way, threading.BoundedSemaphore(self.settings.at_once * max(1, number))
         try:
@@ -344,7 +344,7 @@ class Client:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """While the context lasts, let no other thread have a call under way: what happens is not for want of power."""
+        """While the context lasts, block calls of other threads, so that no result is due to their load."""
         with self._wanting_quiet, ExitStack() as places:
             for _ in range(self.settings.at_once):
                 places.enter_context(self._under_way)
@@ -361,7 +361,7 @@ class Client:
         if self._speaker.is_alone:
             return self._answered(call)
         with self._wanting_quiet:
-            pass  # who wants to be alone waits for those under way only, and not for those that would come
+            pass  # whoever wants to be alone waits only for running calls, not for new ones
         with self._under_way:
             return self._answered(call)
 
@@ -391,14 +391,14 @@ class Client:
         return Exchange(call, response.status_code, MappingProxyType(headers), body, seconds)
 
     def _require_requests(self) -> None:
-        """Raise RequestsSpentError beyond the requests that are allowed; a test that was told so may still clean up."""
+        """Raise RequestsSpentError when the requests are spent; a test that was told so before may still clean up."""
         most, test = self.most_requests, self.test
         if most is not None and self.requests >= most and not (test in self._spent_in and test in self._arranging):
             self._spent_in.add(test)
             raise RequestsSpentError("the requests of --max-requests were spent")
 
     def _place(self, call: Call) -> tuple[Address, str]:
-        """Return the server of a call, and what lies below it; who is shown no token is shown no other header."""
+        """Return the server and the path of a call; a server that gets no token gets none of the other headers."""
         if not call.is_elsewhere:
             return self._own_address, call.target
         return Address.of(call.target, self.settings.headers if call.actor else None), ""
@@ -411,7 +411,7 @@ class Client:
         return {**sent, **given}
 
     def _see_who_answers(self, exchange: Exchange) -> None:
-        """Ask for what was answered before; raise TargetGoneError when that is not answered any more either."""
+        """Repeat a call that was answered before; raise TargetGoneError when that is not answered any more either."""
         with self._asking:
             for witness in self._circuit_breaker.witnesses() if self._gone is None else ():
                 if self._persistently(witness).status is not None:
@@ -426,7 +426,7 @@ class Client:
             raise TargetGoneError(self._gone)
 
     def _see_whether_anybody_is_there(self, exchange: Exchange) -> None:
-        """Raise TargetGoneError when connections were refused for long, or from the beginning."""
+        """Raise TargetGoneError when connections were refused for a long time, or from the beginning."""
         with self._lock:
             self._refused_in_a_row += 1
             if self._refused_in_a_row >= (1 if self._was_answered else _REFUSED_IN_A_ROW):
@@ -441,14 +441,14 @@ class Client:
 
 
 class _NoCookies(CookieJar):
-    """Takes no cookie: each call stands for itself."""
+    """Takes no cookies, because each call is independent."""
 
     def extract_cookies(self, response: object, request: object) -> None:
         """Take nothing."""
 
 
 class _Speaker(threading.local):
-    """On whose behalf a thread calls, and whether no other thread does."""
+    """The test for which a thread calls, and whether the thread has blocked all others."""
 
     def __init__(self, run: str) -> None:
         self.test = ""
@@ -457,7 +457,7 @@ class _Speaker(threading.local):
 
 
 def _headers_of(response: httpx.Response) -> dict[str, str]:
-    """Return the headers of an answer, names in lower case; what was sent several times is joined, as HTTP has it."""
+    """Return the headers of an answer, names in lower case; repeated headers are joined, as HTTP defines."""
     found: dict[str, str] = {}
     for raw_name, raw_value in response.headers.raw:
         name, value = raw_name.decode("latin-1").lower(), _text(raw_value)
@@ -477,6 +477,6 @@ def _method_and_path(call: Call) -> str:
 
 
 def _server(call: Call) -> tuple[str, str]:
-    """Return scheme and authority of a call that does not go to the target."""
+    """Return scheme and authority of a call to another server than the target."""
     parts = urlsplit(call.target)
     return parts.scheme, parts.netloc

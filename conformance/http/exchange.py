@@ -17,12 +17,12 @@ from conformance.http.bodies import json_in
 
 #: The methods that change nothing.
 READING = frozenset({"GET", "HEAD"})
-#: What is answered by a service, or by what stands before it, for a path or a method that it does not know.
+#: Statuses of a service, or of a gateway, for a path or a method that it does not know.
 NOT_THERE = frozenset({404, 405, 501})
 _GATEWAY_ERRORS = (502, 503, 504)
-#: What a service says in a 503 that keeps to a rate, and a gateway says in none.
+#: Words in a 503 of a service that limits the rate; a gateway's 503 does not have them.
 _SPEAKS_OF_A_RATE = re.compile(rb"\brates?\b|\blimit|quota|too many|throttl", re.IGNORECASE)
-#: From here on the numbers are those of makers of gateways.
+#: From here on, statuses are not defined by HTTP but by makers of gateways.
 _BEYOND_HTTP = 520
 
 #: A parameter with a tuple of values is sent once for each.
@@ -30,10 +30,10 @@ Query = Mapping[str, str | int | bool | tuple[str, ...] | None]
 
 
 class Trouble(StrEnum):
-    """What keeps a call from being answered."""
+    """Why a call was not answered."""
 
     REFUSED = "connection refused"
-    """Nobody answered at the address, or the name was not found: the call was not made."""
+    """Nobody answered at the address, or the name was not found: the call did not reach the target."""
     BROKEN = "connection broken"
     CONNECT_TIMEOUT = "timeout while connecting"
     WRITE_TIMEOUT = "timeout while sending"
@@ -42,7 +42,7 @@ class Trouble(StrEnum):
     UNREADABLE = "an answer that cannot be read, or is out of bounds"
     GATEWAY = "a gateway answered in the place of the service"
     REFUSED_THROUGHOUT = "status 401 for every call with a token that was taken before"
-    NOT_SENT = "not sent, for calls like it go unanswered"
+    NOT_SENT = "not sent, because calls like it go unanswered"
     OTHER = "something else"
 
 
@@ -51,11 +51,11 @@ class Credentials(Protocol):
 
     @property
     def name(self) -> str:
-        """What reports call them."""
+        """The name in reports."""
 
     @property
     def token(self) -> str:
-        """The token itself, which no report shows."""
+        """The token itself; no report shows it."""
 
     @property
     def variable(self) -> str:
@@ -69,12 +69,12 @@ class Call:
     actor: Credentials | None
     method: str
     path: str
-    """Below /api/v4, with a leading slash, already encoded; or the whole address that a redirect gave."""
+    """The encoded path below /api/v4, with a leading slash; or the full URL that a redirect gave."""
     query: Query = field(default_factory=dict)
     body: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     raw: bool = False
-    """Whether the body is wanted as it was sent, with no content encoding undone."""
+    """Whether the body is wanted as it was sent, without decoding."""
     patient: bool = True
     """Whether to wait and try again when the target answers 429."""
 
@@ -91,29 +91,29 @@ class Call:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the path is an address of its own, as redirects give them."""
+        """Whether the path is a full URL, as redirects give it."""
         return "://" in self.path.partition("?")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A call and what came back."""
+    """A call and its answer."""
 
     call: Call
     status: int | None
-    """None when no answer came, or none that is whole."""
+    """None when no complete answer came."""
     headers: Mapping[str, str]
     """Names in lower case."""
     body: bytes
     seconds: float
     problem: str | None = None
-    """Why no answer came, or why it is not whole."""
+    """Why no answer came, or why it is incomplete."""
     throttled: bool = False
     """Whether the target answered 429 before it answered this."""
     trouble: Trouble | None = None
-    """What kept the call from being answered, where nothing came."""
+    """Why the call was not answered, if no answer came."""
     is_in_place_of_service: bool = False
-    """Whether calls that were served before are answered in this way too: no answer of the service to this call."""
+    """Whether all calls get this answer, also calls that were served before: then it does not come from the service."""
 
     @classmethod
     def unanswered(cls, call: Call, problem: str, seconds: float, trouble: Trouble) -> Exchange:
@@ -127,22 +127,22 @@ class Exchange:
 
     @property
     def served_json(self) -> Any:
-        """The JSON that the call was served with; None where it was not served, or with none."""
+        """The parsed JSON of a served answer; None when the call was not served, or the body is no JSON."""
         return json_in(self.body) if self.is_success else None
 
     @property
     def served_object(self) -> dict[str, Any]:
-        """The JSON object that the call was served with; an empty one where it was not, or with something else."""
+        """The parsed JSON object of a served answer; otherwise an empty one."""
         found = self.served_json
         return found if isinstance(found, dict) else {}
 
     @property
     def is_of_gateway(self) -> bool:
         """
-        Whether something in front of the service answered in its place: the service did not.
+        Whether a gateway in front of the service answered, and the service did not.
 
-        So do 502, 503, 504 and the numbers beyond HTTP's own, and any other 5xx that asks to come back later. Of calls
-        that try a rate, a 503 that speaks of one is an answer of the service.
+        Gateways answer 502, 503, 504, statuses that HTTP does not define, and any other 5xx that asks to come back
+        later. In calls that test a rate limit, a 503 that mentions a rate comes from the service.
         """
         if self.is_in_place_of_service:
             return True
@@ -157,15 +157,15 @@ class Exchange:
 
     @property
     def is_of_an_ended_token(self) -> bool:
-        """Whether the token was taken before, and every call with it is answered with 401 now."""
+        """Whether the token worked before, and now every call with it gets a 401."""
         return self.is_in_place_of_service and self.status == HTTPStatus.UNAUTHORIZED
 
     @property
     def may_be_of_gateway(self) -> bool:
         """
-        Whether this is a page for people instead of data, about some other 5xx or with a success.
+        Whether this is an HTML page instead of data, with any other 5xx or with a success.
 
-        It may be a gateway's, about an upkeep or a login, or be made by the framework of the service.
+        It may be a gateway's page about maintenance or a login, or a page of the service's own framework.
         """
         is_page = "text/html" in self.headers.get("content-type", "").lower() and not self.call.is_elsewhere
         is_error = self.status is not None and self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
@@ -173,12 +173,12 @@ class Exchange:
 
     @property
     def is_not_found_in_prose(self) -> bool:
-        """Whether the status is 404, with a text or page that is no JSON."""
+        """Whether the status is 404, with a text or page that is not JSON."""
         return self.status == HTTPStatus.NOT_FOUND and bool(self.body.strip()) and json_in(self.body) is None
 
     @property
     def may_be_cut(self) -> bool:
-        """Whether the end of a served answer may be lost: what should be JSON is none, and no length was told."""
+        """Whether the end of a served answer may be missing: it should be JSON, is not, and announced no length."""
         is_told = {"content-length", "transfer-encoding"} & self.headers.keys()
         is_data = not self.call.raw and "json" in self.headers.get("content-type", "").lower()
         if not is_data or is_told or not self.is_success or self.status == HTTPStatus.NO_CONTENT:
@@ -187,13 +187,13 @@ class Exchange:
 
     @property
     def is_refusal(self) -> bool:
-        """Whether the call was refused with some 4xx; too many requests is no refusal."""
+        """Whether the call was refused with a 4xx other than 429."""
         return self.status is not None and 400 <= self.status < 500 and self.status != HTTPStatus.TOO_MANY_REQUESTS  # noqa: PLR2004
 
 
 def pages_in(headers: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the addresses that a header Link names, by what each is to this page, such as `next`."""
-    # As bytes: a header may hold what is no ASCII.
+    """Return the addresses in a Link header, by their relation to this page, such as `next`."""
+    # Parsed as bytes, because a header may contain non-ASCII characters.
     response = httpx.Response(HTTPStatus.OK, headers=[(b"link", headers.get("link", "").encode("utf-8", "replace"))])
     links = response.links.values()
     return {
@@ -202,15 +202,15 @@ def pages_in(headers: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def next_page(headers: Mapping[str, str]) -> str | None:
-    """Return the path and query below /api/v4 of the next page, as a header Link names it; None where it names none."""
+    """Return the path and query, below /api/v4, of the next page in a Link header; None when it names none."""
     try:
         following = urlsplit(pages_in(headers).get("next", ""))
-    except ValueError:  # an address that is none
+    except ValueError:  # an invalid address
         return None
     path = following.path.partition("/api/v4")[2]
     return f"{path}?{following.query}" if path else None
 
 
 def query_text(value: Any) -> str:
-    """Return a value as a query carries it."""
+    """Return a value as text for a query."""
     return str(value).lower() if isinstance(value, bool) else str(value)

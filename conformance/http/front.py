@@ -1,4 +1,4 @@
-"""Tells the answers of a service from those that something in front of it gives in its place, such as a login page."""
+"""Distinguishes the answers of a service from those of something in front of it, such as a login page."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from conformance.http.exchange import Call, Exchange
 
-#: For each token; of two operations one is always another one than that of a call.
+#: How many reads to keep for each token; with two operations, one is always different from that of a call.
 _WITNESSES = 2
-#: Ids that no service has given yet, and that still fit into 32 bits.
+#: Ids that no service has assigned yet, and that fit into 32 bits.
 _FIRST_UNKNOWN, _UNKNOWN = 2_000_000_000, 147_000_000
 _BEARER = "Bearer "
 
@@ -26,46 +26,45 @@ _BEARER = "Bearer "
 @dataclass
 class Front:
     """
-    Remembers what was served, as a witness of whether the service is still the one that answers.
+    Remembers served reads, to check later whether the service is still the one that answers.
 
-    A gateway that sends everybody to its login page, or shows a page about an upkeep, does so for every call; a service
-    gives such an answer to calls of a kind. In the same way, where a token has expired, or a gateway asks who is
-    calling, every call with the token is answered with 401, also one that was never made before. A 401 for some calls
-    alone, or for a call that is made twice, is the service's own, so each 401 is looked into anew. Safe to use from
-    several threads.
+    A gateway that sends everybody to its login page, or shows a maintenance page, does so for every call; a service
+    gives such an answer only to calls of a kind. In the same way, when a token has expired, or a gateway asks for a
+    login, every call with the token gets a 401, even one that was never made before. A 401 for some calls only, or for
+    a repeated call, comes from the service, so each 401 is checked again. Safe to use from several threads.
     """
 
     place_of: Callable[[Call], str]
-    """Returns what a call has in common with others that will fare alike, such as the operation."""
+    """Returns the group of a call, such as its operation: calls of one group are answered alike."""
     _served: dict[tuple[str, str], Call] = field(default_factory=dict)
-    """By token and place, the read that was served with JSON last; of the latest places of each token."""
+    """By token and group, the last read that was served with JSON; only the latest groups of each token are kept."""
     _own: set[str] = field(default_factory=set)
-    """Kinds of answers that the service itself was seen to give."""
+    """Kinds of answers that are known to come from the service itself."""
     _ended: set[str] = field(default_factory=set)
-    """Tokens that were refused for everything, until waiting came to its end."""
+    """Tokens that were refused for everything until the waiting time was over."""
     _stands: bool = False
-    """Whether something was seen in front, and nothing was served since."""
+    """Whether a gateway was detected and nothing was served since."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def judged(self, exchange: Exchange, send: Callable[[Call], Exchange]) -> Exchange:
-        """Return an answer as it is to be taken; where something in front may have given it, `send` asks once more."""
+        """Return an answer marked with who gave it; when that may be a gateway, `send` repeats an earlier read."""
         if self._may_have_given(exchange):
             exchange = self._as_witnessed(exchange, send)
         self._hear(exchange)
         return exchange
 
     def is_waited_for(self, exchange: Exchange) -> bool:
-        """Tell whether it may help to wait: a token that came to nothing once is not waited for again."""
+        """Tell whether waiting may help: a token for which waiting did not help once is not waited for again."""
         return not (exchange.is_of_an_ended_token and token_of(exchange.call) in self._ended)
 
     def came_to_nothing(self, exchange: Exchange) -> None:
-        """Take note of what still stands after waiting."""
+        """Record an answer that did not change after waiting."""
         if exchange.is_of_an_ended_token:
             with self._lock:
                 self._ended.add(token_of(exchange.call))
 
     def _hear(self, exchange: Exchange) -> None:
-        """Take note of a read that was served with JSON; of no other answer."""
+        """Remember a read that was served with JSON; ignore all other answers."""
         call = exchange.call
         if call.method != "GET" or call.actor is None or not exchange.is_success or call.is_elsewhere:
             return
@@ -95,14 +94,14 @@ class Front:
             return any(known == token for known, _ in self._served)
 
     def _as_witnessed(self, exchange: Exchange, send: Callable[[Call], Exchange]) -> Exchange:
-        """Ask for what was served before, to see who gave an answer, and return that as it is to be taken."""
+        """Repeat a read that was served before, to see who gave an answer; return the answer with that decision."""
         call, witness = exchange.call, self._witness(exchange)
         if witness is None:
             return exchange
         stood, self._stands = self._stands, self._hides(witness, send)
         if self._stands:
             return replace(exchange, is_in_place_of_service=True)
-        # What stood in front may have gone between the two.
+        # The gateway may have gone away between the two calls.
         if call.method not in READING:
             return replace(exchange, is_in_place_of_service=stood)
         if stood or may_be_in_front(exchange):
@@ -114,9 +113,9 @@ class Front:
 
     def _witness(self, exchange: Exchange) -> Call | None:
         """
-        Return what was served last of another operation; None when nothing was. Of its own, a service may tire.
+        Return the last served call of another operation, or None, because a service may refuse repeated calls.
 
-        Of what 401 says, only the same token tells.
+        For a 401, only a call with the same token counts.
         """
         place = self.place_of(exchange.call)
         token = None if may_be_in_front(exchange) else token_of(exchange.call)
@@ -125,7 +124,7 @@ class Front:
             return next((call for key, call in known if key[1] != place and token in {None, key[0]}), None)
 
     def _hides(self, witness: Call, send: Callable[[Call], Exchange]) -> bool:
-        """Tell whether what was served before is not served now, by which something stands before the service."""
+        """Tell whether a read that was served before is hidden now by something in front of the service."""
         seen = send(witness)
         if seen.status == HTTPStatus.UNAUTHORIZED:
             return send(_never_asked(witness)).status == HTTPStatus.UNAUTHORIZED
@@ -133,7 +132,7 @@ class Front:
 
 
 def may_be_in_front(exchange: Exchange) -> bool:
-    """Tell whether an answer is a page for people, or leads a caller with a token elsewhere: a service rarely does."""
+    """Tell whether an answer is an HTML page, or redirects a caller with a token: a service rarely does that."""
     call, status = exchange.call, exchange.status
     if status is None or call.is_elsewhere:
         return False
@@ -142,14 +141,14 @@ def may_be_in_front(exchange: Exchange) -> bool:
 
 
 def token_of(call: Call) -> str:
-    """Return the token that a call shows, in either header; empty where it shows none."""
+    """Return the token of a call, from either header; empty when it has none."""
     shown = {name.lower(): value for name, value in call.headers.items()}
     given = shown.get("private-token") or shown.get("authorization", "").removeprefix(_BEARER)
     return given or (call.actor.token if call.actor is not None else "")
 
 
 def _never_asked(call: Call) -> Call:
-    """Return a call that lies beside another one, for something that is not there and was never asked for."""
+    """Return a call near another one, for something that does not exist and was never asked for."""
     _, first, *rest = call.path.split("/")
     unknown = str(_FIRST_UNKNOWN + secrets.randbelow(_UNKNOWN))
     beside = ["", first, unknown, *rest[1:]] if rest else ["", "projects", unknown]
@@ -162,9 +161,9 @@ def _is_page(exchange: Exchange) -> bool:
 
 def _kind(exchange: Exchange) -> str:
     """
-    Return what an answer has in common with others of the same code, as far as can be told: numbers are alike.
+    Return a key for answers that the same code of the service probably gives: all numbers in a path count as equal.
 
-    Pages about errors are made by the framework of a service, for all of its paths alike.
+    Error pages come from the framework of a service, and are alike for all of its paths.
     """
     if _is_page(exchange) and (exchange.status or 0) >= HTTPStatus.BAD_REQUEST:
         return f"page with {exchange.status}"

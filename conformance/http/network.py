@@ -1,4 +1,4 @@
-"""The network below the HTTP library: each step ends with its call, and what follows an answer is seen."""
+"""The network layer below the HTTP library: each step ends within its call's deadline; excess bytes are detected."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Iterable
 
-#: The length of a body that ends with the connection.
+#: The length of a body that ends when the connection closes.
 WITHOUT_END = sys.maxsize
 _PIECE = 16 * 1024
 _EMPTY_LINE = re.compile(rb"\n\r?\n")
 
 
 class Deadline(threading.local):
-    """When the call of this thread must have ended, by the monotonic clock."""
+    """When the call of this thread must end, by the monotonic clock."""
 
     at: float = 0.0
 
@@ -34,10 +34,10 @@ class Deadline(threading.local):
 
 
 class Network(httpcore.NetworkBackend):
-    """Opens connections whose every step ends by the deadline of the thread that takes it."""
+    """Opens connections; every step ends by the deadline of the thread that takes it."""
 
     def __init__(self, deadline: Deadline) -> None:
-        """Open connections for calls with this deadline."""
+        """Open connections that use this deadline."""
         self._deadline = deadline
         self._plain = httpcore.SyncBackend()
 
@@ -56,30 +56,30 @@ class Network(httpcore.NetworkBackend):
 
 class Stream(httpcore.NetworkStream):
     """
-    A connection that hands over no more than one answer.
+    A connection that returns no more than one answer.
 
-    It hands over what it received in parts, each of which ends where the answer may end: after an empty line, as heads
-    and chunks do, or after the length that was announced. So whatever is left here came after the end of the answer.
+    It returns the received bytes in parts. Each part ends where the answer may end: after an empty line, as heads and
+    chunks do, or after the announced length. So all bytes that remain here came after the end of the answer.
     """
 
     def __init__(self, stream: httpcore.NetworkStream, deadline: Deadline, *, in_parts: bool = True) -> None:
-        """Wrap a connection; not `in_parts` where HTTP/2 says by itself what belongs to which answer."""
+        """Wrap a connection; not `in_parts` for HTTP/2, which itself says which bytes belong to which answer."""
         self._stream = stream
         self._deadline = deadline
         self._in_parts = in_parts
         self._held = b""
         self._at = 0
-        """How much of what is held has been handed over."""
+        """How many of the received bytes have been returned."""
         self._to_come: int | None = None
-        """How many bytes of the body are to come; None for heads and chunks."""
+        """How many bytes of the body are still missing; None for heads and chunks."""
 
     def expect(self, length: int | None) -> None:
-        """Say how long the body is whose head was read; None for chunks."""
+        """Set the length of the body after its head was read; None for chunks."""
         self._to_come = length
 
     @property
     def excess(self) -> bytes:
-        """What came after the end of the answer."""
+        """The bytes that came after the end of the answer."""
         return self._held[self._at :]
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
@@ -88,7 +88,7 @@ class Stream(httpcore.NetworkStream):
             received = self._stream.read(max_bytes, self._deadline.left(timeout, httpcore.ReadTimeout))
             if not self._in_parts:
                 return received
-            # An empty line may begin in one part and end in the next.
+            # An empty line may begin in one part and end in the next one.
             begun = self._held[-2:]
             self._held, self._at = begun + received, len(begun)
         start, self._at = self._at, self._end_of_part()
@@ -105,9 +105,9 @@ class Stream(httpcore.NetworkStream):
         return found.end() if found else len(self._held)
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Send bytes, to which a new answer is expected; raise WriteError or WriteTimeout."""
+        """Send bytes and expect a new answer; raise WriteError or WriteTimeout."""
         self._to_come = None
-        # In pieces, for within one the time begins anew with every byte that the other side takes.
+        # In pieces, because within a piece the timeout restarts with every byte that the other side accepts.
         for start in range(0, len(buffer), _PIECE):
             left = self._deadline.left(timeout, httpcore.WriteTimeout)
             self._stream.write(buffer[start : start + _PIECE], left)
@@ -129,6 +129,6 @@ class Stream(httpcore.NetworkStream):
         return Stream(stream, self._deadline, in_parts=secured.selected_alpn_protocol() != "h2")
 
     def get_extra_info(self, info: str) -> Any:
-        """Return what is asked of the connection, such as whether there is something to read."""
+        """Return information about the connection, such as whether there is something to read."""
         has_more = info == "is_readable" and bool(self.excess)
         return has_more or self._stream.get_extra_info(info)

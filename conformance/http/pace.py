@@ -1,4 +1,4 @@
-"""Keeps to a number of requests per second."""
+"""Limits the number of requests per second."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import time
 
 
 class Pace:
-    """Lets calls go one after the other at a rate. Used by several threads."""
+    """Spaces calls evenly at a rate. Used by several threads."""
 
     def __init__(self, per_second: float | None) -> None:
-        """Keep to so many calls per second; without a number, to none."""
+        """Allow so many calls per second; without a number, any."""
         self._gap = 1 / per_second if per_second else 0.0
         self._next = 0.0
         self._lock = threading.Lock()
@@ -18,19 +18,19 @@ class Pace:
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody waits any more."""
+        """Whether waiting has ended for good."""
         return self._over.is_set()
 
     def end(self) -> None:
-        """Let nobody wait any more, those who wait now among them."""
+        """End all waiting, now and from now on."""
         self._over.set()
 
     def pause(self, seconds: float) -> bool:
-        """Wait so many seconds; return whether they passed, and not somebody ended the waiting before."""
+        """Wait so many seconds; return False if somebody ended the waiting before."""
         return not self._over.wait(seconds)
 
     def wait(self) -> None:
-        """Wait until the next call may go."""
+        """Wait until the next call may be sent."""
         if not self._gap:
             return
         with self._lock:

@@ -1,4 +1,4 @@
-"""Keeps secrets out of whatever is shown: the one door to files and terminal lets no text pass that holds one."""
+"""Keeps secrets out of files and of the terminal: all text passes through here, and secrets in it are masked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MASK = "[redacted]"
 _ALL_OF_IT = "[redacted: a secret stands here in pieces, or in another form]"
-#: Of a secret that is also looked for in pieces and in other forms.
+#: The least length of a secret that is also searched for in pieces and in other forms.
 _SHORTEST = 6
 _ESCAPE = re.compile(r"\\+(?:u00([0-9a-fA-F]{2})|x([0-9a-fA-F]{2}))")
 _BACKSLASH = re.compile(r"\\+[nrt]?")
@@ -28,36 +28,36 @@ _BESIDE = "\0"
 
 class Redaction:
     """
-    Knows the secrets of a run, and leaves them out of texts.
+    Knows the secrets of a run, and masks them in texts.
 
-    A secret is found as it is, as part of an address, of JSON or of HTML, in base64 or hexadecimal digits, with or
-    without text around it, and split over lines. A very short one is found as a word of its own, and encoded whole:
-    within words it would be found everywhere.
+    A secret is found unchanged, as part of an address, of JSON or of HTML, in base64 or hexadecimal digits, with or
+    without text around it, and split over lines. A very short one is found only as a separate word, or encoded as a
+    whole, because within words it would match everywhere.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        """Know these secrets; empty ones are none."""
+        """Begin with these secrets; empty ones are ignored."""
         self._secrets: set[str] = set()
         self.learn(secrets)
 
     def learn(self, secrets: Iterable[str]) -> None:
-        """Know these secrets too."""
+        """Add these secrets."""
         self._secrets |= {secret for secret in secrets if secret.strip()}
         for name in ("_as_they_are", "_short_ones", "_left_behind", "_beginnings_and_ends", "_secret_of", "_pattern"):
             self.__dict__.pop(name, None)
 
     def text(self, text: str) -> str:
-        """Return a text with a mask in the place of each secret."""
+        """Return a text with a mask in place of each secret."""
         if self.is_in(text):
             text = self._without_traces(text)
         return self._short_ones.sub(MASK, text) if self._short_ones is not None else text
 
     def parts(self, text: str) -> Iterator[tuple[str, str | None]]:
         """
-        Yield a text piece by piece, each with the secret that it is; None where it is none.
+        Yield a text in pieces, each with the secret that it is; None when it is no secret.
 
-        A secret in another form, such as that within an address, is told like one as it is. What only `text` finds,
-        such as a secret over several lines, stays in the pieces.
+        A secret in another form, such as in an address, is yielded like an unchanged one. What only `text` finds, such
+        as a secret over several lines, stays in the pieces.
         """
         end = 0
         for found in self._pattern.finditer(text) if self._secrets else ():
@@ -70,7 +70,8 @@ class Redaction:
         text = self._without(self._as_they_are, text)
         if not self.is_in(text):
             return text
-        # In pieces, or escaped otherwise: where exactly it begins and ends is not worth a search that may never end.
+        # A secret in pieces, or escaped in another way, masks the whole line: finding its exact ends could take
+        # forever.
         lines = [f"{_ALL_OF_IT}\n" if self.is_in(line) else line for line in text.splitlines(keepends=True)]
         return _ALL_OF_IT if self.is_in("".join(lines)) else "".join(lines)
 
@@ -81,7 +82,7 @@ class Redaction:
         return text
 
     def data(self, value: Any) -> Any:
-        """Return JSON data with every text in it, names included, without secrets."""
+        """Return JSON data with secrets masked in all texts, names included."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
@@ -91,7 +92,7 @@ class Redaction:
         return value
 
     def pieces(self, text: str) -> str:
-        """Return a text without secrets, and without lines in which an ellipsis, as of pytest, has left part of one."""
+        """Return a text without secrets; mask a line with an ellipsis, as of pytest, if it has part of one."""
         lines = self.text(text).splitlines(keepends=True)
         return "".join(f"{_ALL_OF_IT}\n" if "..." in line and self._is_cut(line) else line for line in lines)
 
@@ -105,7 +106,7 @@ class Redaction:
 
     @cached_property
     def _beginnings_and_ends(self) -> tuple[frozenset[str], frozenset[str]]:
-        """What says enough of a secret where the rest of it was cut off."""
+        """Beginnings and ends of secrets that are long enough to reveal something when the rest was cut off."""
         forms = self._as_they_are
         begun = frozenset(form[:size] for form in forms for size in range(_SHORTEST, len(form)))
         ended = frozenset(form[-size:] for form in forms for size in range(_SHORTEST, len(form)))
@@ -117,16 +118,16 @@ class Redaction:
         if not traces:
             return False
         bare = _undone(text)
-        # Nearly no text has a piece of a trace, and looking for each trace takes longer. Pieces are half as long as the
-        # shortest trace: wherever one stands, a whole piece of the text lies within it.
+        # Almost no text has a piece of a trace, and searching for each trace takes longer. Pieces are half as long as
+        # the shortest trace, so a whole piece lies within each trace.
         cut = [bare[at : at + size] for at in range(0, len(bare), size)]
         if not pieces.isdisjoint(cut) and _is_any_in(traces, bare):
             return True
-        # What stands behind a backslash is found as it is: undone, it may have lost its first letter.
+        # The text is also searched unchanged, because undoing a backslash may remove the first letter of a secret.
         return "\\" in text and _is_any_in(self._as_they_are, text)
 
     def forget(self) -> None:
-        """Know none any more."""
+        """Forget all secrets."""
         self._secrets.clear()
         self.learn(())
 
@@ -145,44 +146,44 @@ class Redaction:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        """What finds all of these, short ones as words of their own."""
+        """Matches all of these; short ones only as separate words."""
         words = (rf"(?<!\w){re.escape(form)}(?!\w)" if is_short(form) else re.escape(form) for form in self._secret_of)
         return re.compile("|".join(words))
 
     @cached_property
     def _short_ones(self) -> re.Pattern[str] | None:
-        """What finds the same of secrets that are too short to be looked for in pieces, and within words."""
+        """Matches the secrets that are too short to be searched for in pieces and within words."""
         forms = _longest_first(secret for secret in self._secrets if is_short(secret))
         return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, forms))})(?!\w)") if forms else None
 
     @cached_property
     def _left_behind(self) -> tuple[frozenset[str], int, frozenset[str]]:
-        """The traces of all secrets; how long the pieces of traces are that are looked for first, and all of them."""
+        """The traces of all secrets; the length of their pieces, which are searched first; and all pieces."""
         traces = frozenset(trace for secret in self._secrets if not is_short(secret) for trace in _traces(secret))
         size = (min(map(len, traces), default=1) + 1) // 2
         return traces, size, frozenset(each[at : at + size] for each in traces for at in range(len(each) - size + 1))
 
 
-#: What this process knows of secrets: files and terminal are written through this.
+#: The secrets that this process knows: files and terminal are written through this.
 REDACTION = Redaction()
 
 
 def keep_in(secrets: Iterable[str]) -> None:
-    """Let none of these pass to files and terminal, but for what is so short that it is found in many a text."""
+    """Mask these secrets in files and on the terminal, except those so short that many texts contain them."""
     REDACTION.learn(secret for secret in secrets if not is_short(secret))
 
 
 def beginning(text: str, length: int) -> str:
-    """Return the beginning of a text without secrets: what was cut through would not be found any more."""
+    """Return the beginning of a text without secrets; they are masked before the cut, which would hide them."""
     shown = REDACTION.text(text)
     return shown if len(shown) <= length else f"{shown[:length]} ..."
 
 
 class GuardedStream:
-    """A stream for text that lets no secret pass."""
+    """A text stream that masks secrets."""
 
     def __init__(self, stream: TextIO) -> None:
-        """Write to a stream."""
+        """Write to this stream."""
         self._stream = stream
 
     def write(self, text: str) -> int:
@@ -196,13 +197,13 @@ class GuardedStream:
             self.write(line)
 
     def __getattr__(self, name: str) -> Any:
-        """Be the stream in all else."""
+        """Delegate everything else to the stream."""
         return getattr(self._stream, name)
 
 
 @contextmanager
 def guarded_logs(*, and_streams: bool) -> Iterator[None]:
-    """Let no log record hold a secret meanwhile, whoever writes it where; `and_streams`, nothing that is printed."""
+    """While the context lasts, mask secrets in all log records; with `and_streams`, also in all that is printed."""
     usual = logging.getLogRecordFactory()
     logging.setLogRecordFactory(partial(_record_without_secrets, usual))
     try:
@@ -232,7 +233,7 @@ def _longest_first(secrets: Iterable[str]) -> list[str]:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """Yield the usual ways in which a secret is written."""
+    """Yield the usual spellings of a secret."""
     yield from (secret, quote(secret), quote(secret, safe=""), quote_plus(secret), html.escape(secret))
     yield json.dumps(secret)[1:-1]
     yield base64.b64encode(secret.encode()).decode()
@@ -241,10 +242,10 @@ def _forms(secret: str) -> Iterator[str]:
 
 
 def _encodings(secret: str) -> Iterator[str]:
-    """Yield what is left of a secret in base64, wherever in the text it begins, and in hexadecimal digits."""
+    """Yield the parts of a secret that appear in base64, at any offset, and in hexadecimal digits."""
     data = secret.encode()
     for before in range(3):
-        # The first and the last digits also hold bits of what stands before and behind.
+        # The first and the last digits also encode bits of the neighbouring characters.
         digits = base64.b64encode(b"\0" * before + data).decode().rstrip("=")
         core = digits[(0, 2, 3)[before] : len(digits) - (1 if (before + len(data)) % 3 else 0)]
         yield core
@@ -254,22 +255,22 @@ def _encodings(secret: str) -> Iterator[str]:
 
 
 def _traces(secret: str) -> Iterator[str]:
-    """Yield what a secret leaves in a text whose escapes and spaces are undone."""
+    """Yield what remains of a secret in a text whose escapes and spaces are removed."""
     for bare in _bare(secret):
         yield bare
-        # A backslash before it takes the letter along. What is left of a short one is found in many a word.
+        # A backslash before a secret removes its first letter. What remains of a short one is part of many words.
         if bare[0] in "nrt" and len(bare) > 2 * _SHORTEST:
             yield bare[1:]
     yield from _encodings(secret)
 
 
 def _bare(secret: str) -> list[str]:
-    """Return a secret as it is where escapes are undone: what looks like one may be part of it."""
+    """Return the forms of a secret in a text whose escapes are undone: a secret may contain what looks like one."""
     return _undone(secret).split(_BESIDE)
 
 
 def is_short(secret: str) -> bool:
-    """Tell whether a secret would be found by chance where spaces, escapes and encodings are not looked at."""
+    """Tell whether a secret is so short that texts without spaces, escapes and encodings contain it by chance."""
     return min(map(len, _bare(secret))) < _SHORTEST
 
 
@@ -282,7 +283,7 @@ def _meant(escape: re.Match[str]) -> str:
 
 
 def _undone(text: str) -> str:
-    """Return a text with escapes of addresses, JSON and HTML undone, and without spaces."""
+    """Return a text without spaces, and with the escapes of addresses, JSON and HTML undone."""
     if "%" in text or "+" in text:
         text = f"{unquote(unquote(text))}{_BESIDE}{unquote_plus(text)}"
     if "&" in text:

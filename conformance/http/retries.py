@@ -1,4 +1,4 @@
-"""When a call is sent again, how long that may take, and what came of it in numbers."""
+"""Decides when a call is sent again and how long that may take, and counts the results."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ from http import HTTPStatus
 from conformance.http.exchange import READING, Exchange, Trouble
 from conformance.http.pace import Pace
 
-#: What answers the same when it is made twice.
+#: Methods that get the same answer when they are sent twice.
 _SETTING = READING | {"PUT", "PATCH"}
-#: What brings the same about when it is made twice.
+#: Methods that have the same effect when they are sent twice.
 _SAFE_TWICE = _SETTING | {"DELETE"}
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 2.0  # seconds
 _LONGEST_ASKED_FOR = 60.0
-#: How long nobody answers at an address before the target is taken for gone: a name that is not found, a restart.
+#: Seconds without an answer at an address until the target counts as gone: a name is not found, or it restarts.
 _LONGEST_OUTAGE = 30.0
-#: A call that is asked to wait for its whole budget may, though time has gone by since.
+#: A call may wait for its whole budget when the target asks for that, although some time has passed.
 _ABOUT = 1.02
-#: How often a call is sent again whose connections break, where it is not held against the target.
+#: How often a call with broken connections is retried outside of tests.
 _MOST_BREAKS = 3
 
 
-#: A call that was heard, perhaps, and whose answer did not come in time.
+#: Troubles of a call that may have reached the target, and whose answer did not come in time.
 _TIMEOUTS = frozenset({Trouble.READ_TIMEOUT, Trouble.BODY_TIMEOUT})
-#: How probable it may be that a gateway alone answers a call so often in a row: a run has some ten thousand of them.
+#: The highest probability that only a gateway answers a call so often in a row: a run has about ten thousand calls.
 _RARELY = 1e-6
-#: So many pages for people in a row are the answer of the service to calls of a kind.
+#: So many HTML pages in a row are the service's own answer to calls of a kind.
 _PAGES_OF_ITS_OWN = 3
-#: How many 404 without prose show that the service itself says so without.
+#: So many 404 that are not in prose show that the service itself does not use prose.
 _ENOUGH_NOT_FOUND = 10
-#: The largest share of all answers that are 404 in prose, for these to be taken for something in front of the service.
+#: The largest share of 404 in prose among all answers for which they count as those of a gateway.
 _SELDOM_IN_PROSE = 0.05
 
 
 class Persistence(Enum):
-    """How much is done for an answer to a call that may have been made."""
+    """How much is done to get an answer to a call that may have reached the target."""
 
     ONCE = auto()
-    """A write is sent once: what came of it shall be seen."""
+    """A write is sent once, because its effect is tested."""
     SPOILED = auto()
-    """The test was spoiled more than once: what sets something is sent again."""
+    """The network spoiled the test more than once: PUT and PATCH calls are retried."""
     ARRANGING = auto()
-    """Nothing is held against the target: whatever may be done twice is sent again."""
+    """Nothing is tested: every idempotent call is retried."""
 
 
 _SENT_AGAIN = {Persistence.ONCE: READING, Persistence.SPOILED: _SETTING, Persistence.ARRANGING: _SAFE_TWICE}
@@ -61,44 +61,43 @@ class Retries:
     """
     Decides whether a call is sent again, within a budget for the call and one for the run. Used by several threads.
 
-    A call that was one too many, or that reached nobody, was not made, and is safe to send again. One that a gateway
-    answered, or whose connection broke, may have been made: only reads are sent again, and while something is arranged
-    or put back also what may be done twice. A test that the network spoils again and again would come to no end:
-    then what sets something is sent again in it as well, for set twice is set once.
+    A call that was one too many, or that reached nobody, had no effect and is safe to retry. A call that a gateway
+    answered, or whose connection broke, may have had an effect: only reads are retried, and idempotent calls while a
+    test prepares or restores something. A test that the network spoils again and again would never end: then its PUT
+    and PATCH calls are retried too, because setting a value twice has the same effect as setting it once.
     """
 
     call_seconds: float
     run_seconds: float
     pace: Pace = field(default_factory=lambda: Pace(None))
-    """Who ends it, as at Ctrl-C, ends every waiting."""
+    """Ends all waiting, as Ctrl-C does."""
     counts: Counter[str] = field(default_factory=Counter)
-    """How often a call was sent again, by the reason: plain text, which workers can send to who keeps the record."""
+    """How often a call was retried, by reason: plain text, which workers can send to the process with the record."""
     unanswered: Counter[str] = field(default_factory=Counter)
-    """How many calls came to nothing in the end, by what kept them from being answered."""
+    """How many calls got no answer in the end, by cause."""
     waited: float = 0.0
-    """Seconds that were spent in waiting; what several threads wait at once counts once."""
+    """Seconds spent waiting; when several threads wait at once, the time counts once."""
     _waited_until: float = 0.0
     _pages: Counter[str] = field(default_factory=Counter)
-    """By kind of call, and by call, how many pages for people came one after the other."""
+    """By kind of call, and by call, how many HTML pages came in a row."""
     _answers: int = 0
     _accidents: int = 0
-    """How many of all answers were pages where the same call was then answered with something else."""
+    """How many of all answers were pages after which the same call got another answer."""
     _not_found: int = 0
     """How many of all answers were 404 with JSON, or with no body."""
     _in_prose: int = 0
     """How many were 404 with a text or page instead."""
     _own_prose: set[str] = field(default_factory=set)
-    """Kinds of paths for which the service itself was seen to answer 404 in prose."""
+    """Kinds of paths for which the service itself is known to answer 404 in prose."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take_for(self, exchange: Exchange) -> Exchange:
         """
-        Return an answer as it came, or as none where something in front of the service gave it.
+        Return an answer as it came, or as no answer when it came from something in front of the service.
 
-        A page for people may be a gateway's or the service's own. It is a gateway's at first; the same call that is
-        answered so again, or calls of that kind which are answered with nothing else, show that it is the service's.
-        The same holds for a 404 in prose where the service answers 404 otherwise: a gateway gives it for every path
-        while it knows of no service.
+        An HTML page may come from a gateway or from the service. It counts as a gateway's at first; when the same call
+        gets it again, or calls of that kind get nothing else, it counts as the service's. The same holds for a 404 in
+        prose if the service's other 404 are not in prose: a gateway sends it for every path while it has no service.
         """
         if exchange.is_of_an_ended_token:
             problem = "status 401 for every call with this token, which was taken before: it may have expired"
@@ -109,7 +108,7 @@ class Retries:
         return exchange
 
     def see(self, exchange: Exchange) -> None:
-        """Take note of what came, before it is decided whether to send the call again."""
+        """Record an answer, before it is decided whether to retry the call."""
         with self._lock:
             self._answers += exchange.status is not None
             self._in_prose += exchange.is_not_found_in_prose
@@ -133,7 +132,7 @@ class Retries:
         return self._not_found >= _ENOUGH_NOT_FOUND and self._in_prose <= _SELDOM_IN_PROSE * self._answers
 
     def _is_its_own(self, exchange: Exchange) -> bool:
-        # A write is sent again by a test that begins anew, a read also by itself.
+        # A test that starts again repeats a write; a read is also retried by itself.
         is_repeated = exchange.call.method in READING or exchange.is_not_found_in_prose
         often = _PAGES_OF_ITS_OWN if is_repeated else _PAGES_OF_ITS_OWN - 1
         by_chance = self._most_by_chance()
@@ -142,19 +141,19 @@ class Retries:
 
     def _most_by_chance(self) -> int:
         """
-        Return how many pages in a row no run would meet by chance, as often as a gateway was seen to answer with one.
+        Return how many pages in a row cannot be chance, given how often a gateway answered with a page.
 
-        One that answers a twentieth of all calls so does it twice in a row for some call of nearly every run.
+        A gateway that sends a page for a twentieth of all calls does so twice in a row in nearly every run.
         """
         rate = self._accidents / max(self._answers, 1)
         return math.ceil(math.log(_RARELY) / math.log(rate)) if 0 < rate < 1 else 0
 
     def wait(self, exchange: Exchange, begun: float, tries: int, *, calm: bool, persistence: Persistence) -> bool:
         """
-        Wait until a call is to be sent again, and return whether it is.
+        Wait until a call should be sent again; return whether it should be.
 
-        `begun` is when it was first answered, by the monotonic clock, and `tries` how often it was sent again. `calm`
-        says that calls before it were answered.
+        `begun` is when it was first answered, by the monotonic clock; `tries` is how often it was sent again. `calm`
+        means that earlier calls were answered.
         """
         safe = exchange.call.method in _SENT_AGAIN[persistence]
         may_break = tries < (1 if persistence is Persistence.ONCE else _MOST_BREAKS)
@@ -168,7 +167,7 @@ class Retries:
         return self.pace.pause(pause)
 
     def _pause(self, exchange: Exchange, tries: int, *, safe: bool, calm: bool, may_break: bool) -> float | None:
-        """Return how long to wait before the same call is sent again; None where that is of no use."""
+        """Return how long to wait before the same call is sent again; None when that does not help."""
         growing = min(_FIRST_PAUSE * 2.0**tries, _LONGEST_PAUSE)
         if exchange.status == HTTPStatus.TOO_MANY_REQUESTS:
             return _asked_for(exchange) if exchange.call.patient else None
@@ -186,7 +185,7 @@ class Retries:
         return None
 
     def _may(self, pause: float, lost: float, begun: float, trouble: Trouble | None) -> bool:
-        """Tell whether the budget has a pause, and the seconds in which nothing came; take them from it."""
+        """Tell whether the budget has room for a pause and the seconds without an answer; deduct them."""
         with self._lock:
             now = time.monotonic()
             most = min(self.call_seconds, _LONGEST_OUTAGE) if trouble is Trouble.REFUSED else self.call_seconds
@@ -204,24 +203,24 @@ class Retries:
 
 
 def _kind(exchange: Exchange) -> str:
-    """Return what a call has in common with those that the same code of the service answers, as far as can be told."""
+    """Return a key for calls that the same code of the service probably answers."""
     return f"{exchange.call.method} {_kind_of_path(exchange)}"
 
 
 def _kind_of_path(exchange: Exchange) -> str:
-    """Return the path with every number alike."""
+    """Return the path with all numbers replaced by one."""
     return re.sub("[0-9]+", "0", exchange.call.path)
 
 
 def _same(exchange: Exchange) -> str:
-    """Return what only the same call has in common with one; a 404 does not depend on the body that was sent."""
+    """Return a key for identical calls; for a 404 the body does not matter."""
     if exchange.is_not_found_in_prose:
         return _to_the_same(exchange)
     return f"{_to_the_same(exchange)} {(exchange.call.body or b'').decode('latin-1')}"
 
 
 def _to_the_same(exchange: Exchange) -> str:
-    """Return what calls with any body to the same address have in common."""
+    """Return a key for calls to the same address with any body."""
     return f"{exchange.call.method} {exchange.call.target}"
 
 
@@ -236,7 +235,7 @@ def _asked_for(exchange: Exchange) -> float:
 
 
 def _seconds_until(text: str, date: str | None) -> float:
-    """Return how far a date of HTTP lies ahead, by the clock of the target where it tells the time; NaN for no date."""
+    """Return how many seconds an HTTP date is ahead of the target's clock, or else of ours; NaN for no date."""
     try:
         now = parsedate_to_datetime(date) if date else datetime.now(UTC)
         return (parsedate_to_datetime(text) - now).total_seconds()

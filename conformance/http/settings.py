@@ -20,50 +20,50 @@ AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True)
 class ClientCertificate:
-    """A certificate by which the client shows who it is."""
+    """A certificate that identifies the client."""
 
     file: str
-    """PEM file with the certificate, and with its key where `key` names no other file."""
+    """PEM file with the certificate, and with its key unless `key` names another file."""
     key: str | None = None
     password: str | None = field(default=None, repr=False)
-    """What opens the key."""
+    """The password of the key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
-    """Where a client calls, by which way, how often and for how long; seconds unless named otherwise."""
+    """Where and how a client calls, how often and for how long; in seconds unless stated otherwise."""
 
     base_url: str
     """The address above /api/v4."""
     timeout_seconds: float = 30
-    """For the whole of one call, from connecting to the last byte."""
+    """The limit for the whole of one call, from connecting to the last byte."""
     requests_per_second: float | None = None
     call_wait_seconds: float = 60
-    """How long one call is waited for and sent again, where a network or a gateway keeps it from being answered."""
+    """How long one call waits and is retried when a network or a gateway prevents an answer."""
     run_wait_seconds: float = 600
-    """How long all of them together."""
+    """The same limit for all calls together."""
     settle_seconds: float = 0
-    """How long after a write a read waits."""
+    """How long a read waits after a write."""
     at_once: int = AT_ONCE
     certificates: str | bool = True
-    """What an https target's certificate is held against: the usual authorities, a PEM file, or nothing."""
+    """What verifies the certificate of an https target: the usual authorities, a PEM file, or nothing."""
     client_certificate: ClientCertificate | None = None
     proxy: str | None = None
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Sent with every call to the target, and to no other host."""
     http2: bool = False
     only_reads: bool = False
-    """Whether nothing but GET and HEAD leaves the process."""
+    """Whether only GET and HEAD are sent."""
     run: str = ""
-    """Which run calls; goes into the User-Agent."""
+    """The name of the run, for the User-Agent."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Every text that must never reach a report."""
     variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
-    """For each of these the variable of the shell that stands for it in a command, such as `$WEBHOOK`."""
+    """For each of these secrets, the shell variable that replaces it in a command, such as `$WEBHOOK`."""
 
     @property
     def api(self) -> str:
-        """The address that the paths of calls are below."""
+        """The address to which the paths of calls are appended."""
         return f"{self.base_url}/api/v4"
 
     @property
@@ -73,20 +73,20 @@ class ClientSettings:
 
 
 def without_userinfo(url: str) -> str:
-    """Leave out the user's name and password of an address."""
+    """Remove user name and password from an address."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def certificates_from(given: str | bool, source: str) -> str | bool:  # noqa: FBT001 - what the profile says
-    """Return what certificates are held against; raise UsageError when it is a file that does not exist."""
+    """Return what verifies certificates; raise UsageError when it is a file that does not exist."""
     if isinstance(given, str):
         _require_file(given, source)
     return given
 
 
 def client_certificate_from(given: Mapping[str, str] | None, source: str) -> ClientCertificate | None:
-    """Return the client's own certificate, if it has one; raise UsageError when a file of it does not exist."""
+    """Return the client's own certificate, if it has one; raise UsageError when one of its files does not exist."""
     if given is None:
         return None
     for name in given.keys() & {"file", "key"}:

@@ -1,4 +1,4 @@
-"""The transport of the HTTP library: calls that end in time and in bounds, on connections that are kept open."""
+"""The transport of the HTTP library: it limits the time and size of calls, and keeps connections open."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from conformance.http.unpacking import BodyError
 if TYPE_CHECKING:
     from conformance.http.settings import ClientSettings
 
-#: Answers are read up to this size in bytes unless more is wanted; what is longer shows nothing. Many answers are kept
-#: at a time, so the sum is what matters.
+#: Size limit of answers in bytes, unless more is wanted; longer answers are useless. Many answers are kept at a time,
+#: so their sum matters.
 LARGEST_BODY = 2 * 1024 * 1024
 _LONGEST_EXCESS = 1000
 _SHOWN_PROBLEM = 200
-#: What may follow a 204 without being a body of it: the end of no chunks, or another answer that nobody asked for.
+#: What may follow a 204 without being its body: the end of zero chunks, or another answer that nobody asked for.
 _NO_BODY = (b"0\r\n\r\n", b"HTTP/")
-#: What the library below raises when a call comes to nothing, and what httpx calls it.
+#: The exceptions of the library below, with those of httpx that replace them.
 _ERRORS: dict[type[Exception], type[httpx.TransportError]] = {
     httpcore.ConnectTimeout: httpx.ConnectTimeout,
     httpcore.ReadTimeout: httpx.ReadTimeout,
@@ -46,11 +46,11 @@ _ERRORS: dict[type[Exception], type[httpx.TransportError]] = {
 
 
 class NotSentError(Exception):
-    """A safe mode keeps a call from leaving the process: whoever wanted to send it has a mistake."""
+    """A safe mode does not let this call be sent: the caller has a bug."""
 
 
 class IncompleteAnswerError(httpx.RemoteProtocolError):
-    """An answer began, and its body is not whole or not within bounds: it shows nothing."""
+    """An answer began, but its body is incomplete or too large, so it is useless."""
 
 
 class BrokenOffError(IncompleteAnswerError):
@@ -58,26 +58,26 @@ class BrokenOffError(IncompleteAnswerError):
 
 
 class CutShortError(IncompleteAnswerError):
-    """The time for the call was over in the middle of an answer."""
+    """The time for the call ended in the middle of an answer."""
 
 
 class _Answer(httpx.Response):
     @property
     def has_redirect_location(self) -> bool:
-        """Say no: the library would read the address, however odd, although redirects are followed elsewhere."""
+        """Return False, because the library would parse even an invalid address; redirects are followed elsewhere."""
         return False
 
 
 class Transport(httpx.BaseTransport):
     """
-    Sends requests, each within one deadline for the whole of it. Safe to use from several threads.
+    Sends requests, each with one deadline for the whole call. Safe to use from several threads.
 
-    The timeouts of the library begin anew with every byte, so that a server which sends a byte now and then would hold
-    a call for ever. Which connection is free is kept here, for the library's pool looks through all of them at every
-    call: with many calls under way most of the time went there. Behind a proxy the library's own pool is used.
+    The library's timeouts restart with every byte, so a server that sends a byte now and then could hold a call for
+    ever. This class itself keeps track of free connections, because the library's pool searches all of them at every
+    call, which took most of the time with many calls at once. Behind a proxy the library's own pool is used.
 
-    A request may say in its extensions which `target` it is sent with, byte for byte, and how long the body of the
-    answer may be (`largest_body`). The answer's body is complete, and packed as it was sent.
+    The extensions of a request may contain its `target`, which is sent unchanged, and the largest size of the answer's
+    body (`largest_body`). The answer's body is complete, and still encoded.
     """
 
     def __init__(self, settings: ClientSettings) -> None:
@@ -87,11 +87,11 @@ class Transport(httpx.BaseTransport):
         self._network = Network(self._deadline)
         self._free: defaultdict[tuple[bytes, bytes, int], list[httpcore.HTTPConnection]] = defaultdict(list)
         if settings.base_url.startswith("https://") or settings.client_certificate:
-            _ = self._tls  # so that a wrong file is told now
+            _ = self._tls  # so that an invalid file is reported now
         self._proxy = self._proxied(settings.proxy) if settings.proxy else None
 
     def close(self) -> None:
-        """Close all connections that no call uses."""
+        """Close all unused connections."""
         if self._proxy:
             self._proxy.close()
         for free in self._free.values():
@@ -100,9 +100,9 @@ class Transport(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """
-        Send a request and return the whole answer; raise httpx.TransportError when there is none.
+        Send a request and return the complete answer; raise httpx.TransportError when there is none.
 
-        Raise NotSentError when the target is only to be read and the request would do more.
+        Raise NotSentError for a request that may write when the target may only be read.
         """
         if self._settings.only_reads and request.method not in READING:
             raise NotSentError(f"{request.method} was not sent: the target is only to be read")
@@ -139,7 +139,7 @@ class Transport(httpx.BaseTransport):
                 free.append(connection)
 
     def _open(self, free: list[httpcore.HTTPConnection], origin: httpcore.Origin) -> httpcore.HTTPConnection:
-        """Return the connection that was free last, if the other side still has it open, and otherwise a new one."""
+        """Return the last connection that became free, if the other side still has it open; otherwise a new one."""
         while free:
             try:
                 connection = free.pop()
@@ -169,7 +169,7 @@ class Transport(httpx.BaseTransport):
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
-        """What is trusted and shown in TLS; made when it is needed, for reading the authorities takes its time."""
+        """The TLS settings, created at their first use because reading the authorities takes time."""
         context, own = self._trusted(), self._settings.client_certificate
         if own is not None:
             try:
@@ -190,7 +190,7 @@ class Transport(httpx.BaseTransport):
 
 
 def in_short(error: Exception) -> str:
-    """Say in a line what went wrong: libraries quote what they did not understand, however long it is."""
+    """Describe an error in one line; libraries quote what they could not parse, however long it is."""
     text = str(error) or type(error).__name__
     return beginning(text, _SHOWN_PROBLEM)
 
@@ -201,7 +201,7 @@ def _as_httpx(error: Exception) -> httpx.TransportError:
 
 
 def _whole_body(request: httpcore.Request, response: httpcore.Response, most: int) -> bytes:
-    """Return the body of an answer; raise IncompleteAnswerError when it does not come whole, in bounds and in time."""
+    """Return the body of an answer; raise IncompleteAnswerError when it is incomplete, too large or too late."""
     begun = f"status {response.status}, but the body"
     try:
         return _read(request, response, most)
@@ -215,10 +215,10 @@ def _whole_body(request: httpcore.Request, response: httpcore.Response, most: in
 
 def _read(request: httpcore.Request, response: httpcore.Response, most: int) -> bytes:
     """
-    Read a body, at most so many bytes of it, and leave no connection in use that brought more than the answer.
+    Read a body up to a size, and close the connection if it received more than the answer.
 
-    HTTP takes a 204 for finished after its head, so whatever body it has comes after its end; where a length is
-    announced and nothing there yet, question marks stand for it.
+    For HTTP, a 204 ends after its head, so a body comes after the end of the answer; when its length is announced and
+    nothing has arrived yet, question marks replace it.
     """
     stream = response.extensions["network_stream"]
     if isinstance(stream, Stream):
@@ -237,7 +237,7 @@ def _read(request: httpcore.Request, response: httpcore.Response, most: int) -> 
 
 
 def _length(request: httpcore.Request, response: httpcore.Response) -> int | None:
-    """Return the length of a body as its head tells it; None where it comes in chunks."""
+    """Return the length of a body according to its head; None when it comes in chunks."""
     if request.method == b"HEAD" or response.status in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
         return 0
     if _value(response, b"transfer-encoding") is not None:

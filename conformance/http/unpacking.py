@@ -1,12 +1,12 @@
-"""Content encodings of bodies, undone within bounds."""
+"""Decodes the content encodings of bodies, with a limit of size."""
 
 from __future__ import annotations
 
 import zlib
 
 _GZIP = b"\x1f\x8b"
-#: How a decompressor may read each content encoding; what is none of these stays as it was sent. Some servers leave out
-#: the header of deflate.
+#: How a decompressor may read each content encoding; a body with another one is left encoded. Some servers omit the
+#: header of deflate.
 _WINDOWS = {
     "gzip": (16 + zlib.MAX_WBITS,),
     "x-gzip": (16 + zlib.MAX_WBITS,),
@@ -15,14 +15,14 @@ _WINDOWS = {
 
 
 class BodyError(Exception):
-    """A body is not whole, not readable or not within bounds; the message goes on after "the body"."""
+    """A body is incomplete, unreadable or too large; the message continues the words "the body"."""
 
 
 def unpacked(body: bytes, encodings: str, most: int) -> bytes:
     """
-    Undo the content encodings of a body, the last one first, and never hold more than so many bytes.
+    Decode the content encodings of a body, the last one first, and never hold more than `most` bytes.
 
-    `encodings` is the header as it was sent, whatever its case. Raise BodyError when they cannot be undone.
+    `encodings` is the header as it was sent, in any case. Raise BodyError when it cannot be decoded.
     """
     for name in reversed(encodings.lower().replace(" ", "").split(",")) if body else ():
         if name not in _WINDOWS:
@@ -37,7 +37,7 @@ def unpacked(body: bytes, encodings: str, most: int) -> bytes:
 
 
 def _inflated(packed: bytes, name: str, most: int) -> bytes:
-    """Unpack a little more than `most` bytes at most; raise zlib.error when that is not possible to the end."""
+    """Decompress a little more than `most` bytes at most; raise zlib.error when the data is not complete."""
     found = b""
     for window in _WINDOWS[name]:
         try:
@@ -51,7 +51,7 @@ def _inflated(packed: bytes, name: str, most: int) -> bytes:
 
 
 def _members(packed: bytes, window: int, most: int) -> bytes:
-    """Unpack one stream after another, as gzip allows; what follows the last one is padding."""
+    """Decompress one stream after another, as gzip allows; what follows the last one is padding."""
     found = bytearray()
     is_first = True
     while is_first or packed.startswith(_GZIP):

@@ -1,1 +1,1 @@
-"""What a run came to, as plain data: plan, record and verdicts."""
+"""The results of a run as plain data: plan, record and verdicts."""

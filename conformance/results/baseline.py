@@ -1,4 +1,4 @@
-"""The baseline: failures that are known, each with reason, owner and expiry, kept beside the suite, not inside it."""
+"""The baseline: a list of known failures, each with reason, owner and expiry date, kept outside the suite."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from conformance.results.record import Check
     from conformance.results.verdicts import RequirementVerdict, RunResult
 
-#: The schema of the file, among those that ship with the package.
+#: The schema of the file, one of those that ship with the package.
 SCHEMA = "baseline.schema.json"
 _LONGEST_REASON = 300
 _HEAD = """\
@@ -34,10 +34,10 @@ _HEAD = """\
 
 def load_baseline(file: Path, contract: Contract, today: date) -> Mapping[str, KnownFailure]:
     """
-    Read a baseline: for each requirement that is known to fail why, whose it is, and until when.
+    Read a baseline: for each requirement that is known to fail, the reason, the owner and the expiry date.
 
-    Raise UsageError when the file cannot be read, is no baseline, has a day that is none, or names a requirement twice
-    or one that the contract does not state.
+    Raise UsageError when the file cannot be read, is no baseline, has an invalid date, or names a requirement that is
+    listed twice or that the contract does not state.
     """
     try:
         text = file.read_text(encoding="utf-8")
@@ -64,7 +64,7 @@ def load_baseline(file: Path, contract: Contract, today: date) -> Mapping[str, K
 
 
 def _require_days(data: Any, text: str, file: Path) -> None:
-    """Raise UsageError for an entry whose `expires` is no day; whatever else it lacks is for the schema to say."""
+    """Raise UsageError for an entry whose `expires` is no date; the schema reports all other errors."""
     entries = data.get("baseline") if isinstance(data, dict) else None
     for number, entry in enumerate(entries if isinstance(entries, list) else ()):
         day = entry.get("expires") if isinstance(entry, dict) else None
@@ -83,7 +83,7 @@ def _is_day(text: str) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Turn the days that YAML knows back into text."""
+    """Convert the dates that YAML parses back into text."""
     if isinstance(value, dict):
         return {key: _plain(entry) for key, entry in value.items()}
     if isinstance(value, list):
@@ -93,9 +93,9 @@ def _plain(value: Any) -> Any:
 
 def baseline_of(result: RunResult, owner: str, expires: date) -> str:
     """
-    Return the text of a baseline that holds what failed in a run.
+    Return the text of a baseline that lists the failures of a run.
 
-    What its own baseline had of these stays as it was, also what has expired; the others get this owner and day.
+    Entries from the run's own baseline stay unchanged, also expired ones; new entries get this owner and date.
     """
     rows = [row for row in result.rows_with(Verdict.FAILED) if row.requirement.level == "must"]
     entries = [_entry(row, owner, expires) for row in rows]
@@ -103,7 +103,7 @@ def baseline_of(result: RunResult, owner: str, expires: date) -> str:
 
 
 def reason_from(check: Check) -> str:
-    """Return what a new entry gives as the reason: what a failed check saw."""
+    """Return the reason for a new entry: what a failed check saw."""
     return " ".join(f"Expected {check.expected}; got {check.actual}.".split())[:_LONGEST_REASON]
 
 

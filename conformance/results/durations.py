@@ -1,4 +1,4 @@
-"""How long tests take: so that the longest begin first, and shards and workers end together."""
+"""Knows how long tests take, so that the longest start first, and shards and workers end together."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ if TYPE_CHECKING:
 
     from conformance.results.record import TestEnd
 
-#: The files of tests that need much to be made for them, and the same as those beside them.
+#: The files whose tests need many objects made for them, and share these within the file.
 _SHARING = ("test_isolation.py", "test_levels.py")
 
 
 @cache
 def weights_by_file() -> Mapping[str, float]:
-    """Return about how many answers a test waits for, by the end of the name of its file; `others` for all others."""
+    """Return roughly how many answers a test awaits, by the end of its file name; `others` is for all other files."""
     found: dict[str, float] = read_yaml(Path(__file__).with_name("weights.yaml"))
     return found
 
 
 def weight_of(test: str) -> float:
-    """Return about how much work a test is, where nobody has measured it."""
+    """Return about how much work a test is when nobody has measured it."""
     file, weights = test.partition("::")[0], weights_by_file()
     return next((answers for end, answers in weights.items() if file.endswith(end)), weights["others"])
 
 
 class Durations:
-    """How long each test took when it ran last against a target, kept in the folder of what runs keep."""
+    """How long each test took in its last run against a target; kept in the corpus folder."""
 
     def __init__(self, folder: Path | None, target: str) -> None:
-        """Take the folder, if anything is kept, and what tells the target from others."""
+        """Take the folder, if anything is kept, and a text that identifies the target."""
         name = f"durations-{hashlib.sha256(target.encode()).hexdigest()[:16]}.json"
         self._file = folder / name if folder is not None else None
 
     def known(self) -> Mapping[str, float]:
-        """Return seconds by test; what cannot be read is not known."""
+        """Return seconds by test; if the file cannot be read, none."""
         with suppress(OSError, ValueError, TypeError, AttributeError):
             if self._file is not None:
                 found = json.loads(self._file.read_text(encoding="utf-8"))
@@ -52,7 +52,7 @@ class Durations:
         return {}
 
     def remember(self, ends: Iterable[TestEnd]) -> None:
-        """Keep how long tests took; where nothing can be kept, nothing is."""
+        """Store how long tests took; do nothing if that is not possible."""
         ran = {end.test: end.seconds for end in ends if end.outcome is TestOutcome.PASSED}
         with suppress(OSError):
             if self._file is not None and ran and self._file.parent.is_dir():
@@ -61,10 +61,9 @@ class Durations:
 
 def weights_of(tests: Sequence[str], known: Mapping[str, float]) -> Mapping[str, float]:
     """
-    Return about how much work each test is: the seconds that it took last, or what others of its size took.
+    Return about how much work each test is: the seconds of its last run, or of others of its size.
 
-    Those of a file that share what is made for them are all as long as they are on average, so that they can follow
-    each other.
+    Tests of a file that share prepared objects all get their average, so that they can run one after the other.
     """
     per_request = _seconds_per_request(tests, known)
     weights = {test: known.get(test, weight_of(test) * per_request) for test in tests}
@@ -76,11 +75,11 @@ def weights_of(tests: Sequence[str], known: Mapping[str, float]) -> Mapping[str,
 
 def in_order(tests: Sequence[str], known: Mapping[str, float], workers: int) -> list[str]:
     """
-    Return tests in the order in which workers, each of which takes two at first and then one by one, end together.
+    Return tests in such an order that workers, which take two tests at first and then one by one, end together.
 
-    The longest comes first. With the first of each worker goes one of the shortest, which waits behind it. Of those
-    that are as long, each worker finds some that follow each other in `tests`, as far as they end alike: such tests
-    need the same to be made.
+    The longest tests come first. Each worker's first test goes with one of the shortest, which waits behind it. Among
+    equally long tests, each worker gets neighbours in `tests` as far as possible, because these need the same prepared
+    objects.
     """
     weights = weights_of(tests, known)
     alike: dict[float, list[str]] = {}
@@ -94,7 +93,7 @@ def in_order(tests: Sequence[str], known: Mapping[str, float], workers: int) -> 
 
 
 def _side_by_side(tests: Sequence[str], workers: int) -> list[str]:
-    """Return tests in the order in which workers, who take them in turns, each go through a stretch of them."""
+    """Return tests in such an order that workers, which take them in turns, each get a consecutive stretch."""
     length = -(-len(tests) // workers)
     stretches = [tests[start : start + length] for start in range(0, len(tests), length)]
     return [test for turn in zip_longest(*stretches) for test in turn if test is not None]
@@ -106,7 +105,7 @@ def _seconds_per_request(tests: Sequence[str], known: Mapping[str, float]) -> fl
 
 
 def part_of(tests: Iterable[str], number: int, shards: int) -> frozenset[str]:
-    """Return the tests of one of several shards, from 1 on: about equal work, and the same on every machine."""
+    """Return the tests of one of several shards, counted from 1: about equal work, and the same on every machine."""
     loads = [0.0] * shards
     mine: set[str] = set()
     for test in sorted(tests, key=lambda test: (-weight_of(test), test)):

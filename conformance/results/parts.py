@@ -1,4 +1,4 @@
-"""Records that together are one run: the shards of several machines, or an interrupted run and what went on with it."""
+"""Records that together are one run: the shards of several machines, or an interrupted run and its continuation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Row = dict[str, Any]
 
 EMBEDDED = "the embedded reference"
 
-#: What must be the same in records of one run, and what it is called.
+#: Header fields that must be equal in the records of one run, and their names for messages.
 _SAME = {
     "suite": "versions of the suite",
     "contract": "contracts",
@@ -48,7 +48,7 @@ _SAME = {
     "selection": "selections",
     "fail_on": "answers to --fail-on",
 }
-#: Stands in what is left on a target only until a run, or somebody, puts it back.
+#: Marks a thing left on the target as restorable: it counts only until a run, or somebody, restores it.
 _RESTORE = "conformance restore"
 #: Outcomes of tests that need not run again.
 _SETTLED = frozenset({TestOutcome.PASSED, TestOutcome.FAILED, TestOutcome.UNSTABLE})
@@ -64,19 +64,19 @@ class Part:
 
     @classmethod
     def of(cls, place: Path, contract: Contract) -> Part:
-        """Read the record in a file or folder; raise UsageError when there is none, or it cannot be believed."""
+        """Read the record in a file or folder; raise UsageError when there is none, or when it cannot be trusted."""
         file = record_in(place)
         record = trusted_record(file, contract)
         if record.damage:
             raise UsageError(f"{file} is damaged: {record.damage[0]}.")
         with file.open(encoding="utf-8", errors="replace", newline="") as stream:
-            # Only the last line can be no JSON: the run was cut off in the middle of it.
+            # Only the last line may be invalid JSON: the run was cut off while it wrote the line.
             rows = tuple(json.loads(line) for line in stream if line.endswith("\n"))
         return cls(str(place), record, rows)
 
     @property
     def settled(self) -> frozenset[str]:
-        """The tests that came to a result."""
+        """The tests that have a result."""
         return frozenset(end.test for end in self.record.tests if end.outcome in _SETTLED)
 
     @property
@@ -88,21 +88,21 @@ class Part:
     def lines_of(self, tests: Collection[str]) -> Iterator[str]:
         """Yield the lines that some tests wrote."""
         for row in self.rows:
-            # An operation that is not there is seen before the first test, and not on behalf of one.
+            # A missing operation is detected before the first test, so its lines belong to no test.
             is_before = row.get("reason") == Reason.OPERATION_ABSENT and row["kind"] == "check"
             if row["kind"] in ("check", "item", "test") and row["test"] in tests and not is_before:
                 yield line_of(row)
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """The lines of what it noticed about itself, and of when it ran."""
+        """The notices of this part, and a line that says when it ran."""
         header, footer = self.record.header, self.record.footer
         ended = f"to {footer.ended}, when {footer.detail or 'it ended'}" if footer else "and was cut off"
-        told = f"This run was gone on with: its first part ran from {header.started} {ended}."
+        told = f"This run was resumed: its first part ran from {header.started} {ended}."
         return (*(line_of(row) for row in self.rows if row["kind"] == "notice"), encoded(Notice(told)))
 
     def followed_by(self, footer: Footer) -> Footer:
-        """Return the footer of this part and what went on with it, of which `footer` tells but for its requests."""
+        """Return the footer of this part and its continuation; `footer` already counts the requests of both."""
         before = self.record.footer
         if before is None:
             return footer
@@ -111,7 +111,7 @@ class Part:
             seconds=round(before.seconds + footer.seconds, 3),
             drawn=dict(Counter(before.drawn or {}) + Counter(footer.drawn or {})),
             network=(before.network or NetworkUse()) + (footer.network or NetworkUse()),
-            # What could not be put back then was tried again when this run began.
+            # When this run began, it tried again to restore what could not be restored then.
             left=tuple(dict.fromkeys((*(what for what in before.left if _RESTORE not in what), *footer.left))),
             contradicted=tuple(dict.fromkeys((*before.contradicted, *footer.contradicted))),
         )
@@ -127,10 +127,10 @@ def line_of(row: Row) -> str:
 
 
 def require_same_run(name: str, header: Header, other_name: str, other: Header) -> None:
-    """Raise UsageError when two records cannot be of one run."""
+    """Raise UsageError when two records cannot belong to one run."""
     for field, words in _SAME.items():
         one, two = getattr(header, field), getattr(other, field)
-        # The embedded reference is a service of its own in each run, wherever it listens.
+        # Each run starts its own embedded reference, so its address does not matter.
         is_reference = EMBEDDED in (header.version_source or "") and EMBEDDED in (other.version_source or "")
         if one != two and not (field == "base_url" and is_reference):
             shown = [" ".join(map(str, value)) if isinstance(value, tuple) else value for value in (one, two)]
@@ -141,7 +141,7 @@ def require_same_run(name: str, header: Header, other_name: str, other: Header) 
 
 
 def require_same_fixtures(name: str, before: Header, now: Header) -> None:
-    """Raise UsageError when the people or places of a target have other ids than in the run that is gone on with."""
+    """Raise UsageError when actors, projects or groups have other ids than in the run that is resumed."""
     was, is_now = _ids_of(before.profile), _ids_of(now.profile)
     for what, number in was.items():
         if is_now.get(what, number) != number:
@@ -152,7 +152,7 @@ def require_same_fixtures(name: str, before: Header, now: Header) -> None:
 
 
 def _ids_of(profile: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the ids of the people of a profile, and of its first project and group."""
+    """Return the ids of a profile's actors, and of its first project and group."""
     actors, fixtures = profile.get("actors") or {}, profile.get("fixtures") or {}
     found = {f"the {name}": actor.get("id") for name, actor in actors.items()}
     found |= {f"the {kind}": fixtures[kind][0].get("id") for kind in ("project", "group") if fixtures.get(kind)}
@@ -160,7 +160,7 @@ def _ids_of(profile: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def closed(recorder: Recorder, footer: Footer) -> tuple[RunRecord, RunResult]:
-    """Close a record with a footer that says what its lines add up to; return both."""
+    """Close a record with a footer that has the sums of its lines; return both record and result."""
     result = add_up(replace(recorder.read_back(), footer=footer))
     recorder.close_with(replace(footer, verdict=result.verdict, exit_code=result.exit_code))
     record = recorder.read_back()
@@ -178,7 +178,7 @@ def merge_into(recorder: Recorder, parts: Sequence[Part]) -> tuple[RunRecord, Ru
     taken: set[str] = set()
     ended = [part.own & {end.test for end in part.record.tests} for part in parts]
     for part, its in zip(parts, ended, strict=True):
-        # One that was cut off at its beginning does not say what is another's. What it saw itself is its own.
+        # A shard that was cut off at its beginning does not say what belongs to others; what it saw itself is its own.
         of_others = frozenset[str]().union(*ended) - its
         own = part.own - of_others - taken  # what the operator deselected is of every part
         for line in part.lines_of(own):
@@ -236,7 +236,7 @@ def _merged(parts: Sequence[Part]) -> Row:
 
 
 def _said_once(parts: Sequence[Part]) -> Iterator[str]:
-    """Yield what shards say that is of no single test: notices and operations that are not there, each once."""
+    """Yield the lines of shards that belong to no single test: notices and missing operations, each once."""
     lines = [line_of({"kind": "notice", "text": f"Shard {shard} is missing."}) for shard in _missing(parts)]
     absent: set[str] = set()
     for row in (row for part in parts for row in part.rows):
@@ -257,7 +257,7 @@ def _missing(parts: Sequence[Part]) -> list[str]:
 
 
 def together(parts: Iterable[Iterable[Latency]]) -> tuple[Latency, ...]:
-    """Return about how long answers took in all parts: the mean of the medians by calls, and the worst of the rest."""
+    """Combine the latencies of all parts: the mean of the medians, weighted by calls, and the worst of the rest."""
     found: dict[str, list[Latency]] = {}
     for latency in (latency for part in parts for latency in part):
         found.setdefault(latency.operation, []).append(latency)

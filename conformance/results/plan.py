@@ -1,4 +1,4 @@
-"""What a run owes and which tests verify it, decided before the first request: the plan."""
+"""The plan: what a run owes and which tests verify it, decided before the first request."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SuiteTest:
-    """One test of the suite, as far as planning needs to know it."""
+    """What planning needs to know about one test of the suite."""
 
     id: str
     """Node id."""
     requirements: frozenset[str]
-    """Ids of the requirements that it is there to verify."""
+    """Ids of the requirements that it verifies."""
     area: str
-    """The area of its operation, or of most that it verifies."""
+    """The area of its operation, or the area of most requirements that it verifies."""
     areas: frozenset[str]
     """All areas whose operations it calls, where that is known."""
     features: frozenset[str] = frozenset()
-    """The features without which a target does not have what it calls."""
+    """The features that a target needs to have what the test calls."""
     fixtures: frozenset[str] = frozenset()
     """The fixtures of the profile that it takes as arguments."""
     is_slow: bool = False
@@ -51,7 +51,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """Read a shard as the operator writes it; raise UsageError when there is no such part."""
+        """Parse the operator's text; raise UsageError when there is no such part."""
         number, mark, several = text.partition("/")
         if mark and number.isdecimal() and several.isdecimal() and 1 <= int(number) <= int(several):
             return cls(int(number), int(several))
@@ -62,8 +62,8 @@ class Shard:
         return f"{self.number}/{self.of}"
 
     def others(self, tests: Collection[SuiteTest]) -> Mapping[str, str]:
-        """Return which of some tests are left to other shards, with the words that say so."""
-        # What takes minutes for the sake of a rate cannot be had twice at the same time.
+        """Return the tests that are left to other shards, each with a text that says so."""
+        # Tests that take minutes because they exhaust a rate limit cannot run twice at the same time.
         slow = {test.id for test in tests if test.is_slow}
         mine = part_of({test.id for test in tests} - slow, self.number, self.of)
         mine |= slow if self.number == 1 else frozenset()
@@ -78,21 +78,21 @@ class Selection:
     requirements: tuple[str, ...] = ()
     includes_slow: bool = False
     again: frozenset[str] | None = None
-    """The requirements that failed or stayed open in an earlier run; None where all are run."""
+    """The requirements that failed or stayed open in an earlier run; None when all requirements are run."""
     again_from: str = ""
     """The folder of that run."""
     shard: Shard | None = None
-    """The part of all this that is to run."""
+    """The shard to run; None for all."""
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The options by which it was selected, as the operator wrote them."""
+        """The options that make the selection, as the operator wrote them."""
         areas = (f"--area {name}" for name in self.areas)
         again = (f"--failed {self.again_from}",) if self.again is not None else ()
         return (*areas, *(f"--requirement {name}" for name in self.requirements), *again)
 
     def has(self, requirement: Requirement) -> bool:
-        """Tell whether a requirement belongs to what was selected."""
+        """Tell whether a requirement is selected."""
         return (
             (not self.areas or requirement.area in self.areas)
             and (not self.requirements or requirement.id in self.requirements)
@@ -100,7 +100,7 @@ class Selection:
         )
 
     def leaves_out(self, test: SuiteTest, contract: Contract) -> str | None:
-        """Say by which option a test is left out; None when it is to run."""
+        """Name the option that leaves a test out; None when the test will run."""
         if test.is_slow and not self.includes_slow:
             return "it takes minutes, and --include slow was not given"
         if any(self.has(contract.requirements[name]) for name in test.requirements):
@@ -110,17 +110,17 @@ class Selection:
 
 @dataclass(frozen=True)
 class Plan:
-    """Every requirement with the tests that verify it, and every planned test with what takes it out of the run."""
+    """Every requirement with the tests that verify it, and every planned test with the reason if it does not run."""
 
     requirements: tuple[PlannedRequirement, ...]
     tests: Mapping[str, SuiteTest]
     """The planned tests by node id."""
     left_out: Mapping[str, str]
-    """Planned tests that the operator's own options leave out, with the option."""
+    """The planned tests that the operator's own options leave out, each with the option."""
 
     @property
     def selected(self) -> Collection[str]:
-        """The tests that are to run."""
+        """The tests that will run."""
         return self.tests.keys() - self.left_out.keys()
 
 
@@ -134,8 +134,8 @@ def make_plan(
     """
     Plan a run: what is owed at the version of the target, within its claimed scope, with the features it declares.
 
-    `tests` are all tests of the suite, `baseline` the requirements that the operator knows to fail. This is the one
-    place that decides what does not apply.
+    `tests` are all tests of the suite, `baseline` the requirements that the operator knows to fail. Only this function
+    decides what does not apply.
     """
     planned = {test.id: test for test in tests if _is_planned(test, contract, profile)}
     by_requirement: defaultdict[str, list[str]] = defaultdict(list)
@@ -156,7 +156,7 @@ def make_plan(
 
 
 def table(contract: Contract) -> tuple[TableItem, ...]:
-    """Return the version table as the record of a run keeps it."""
+    """Return the version table in the form in which a record keeps it."""
     return tuple(
         TableItem(
             id=change.id,
@@ -173,7 +173,7 @@ def table(contract: Contract) -> tuple[TableItem, ...]:
 
 
 def access(contract: Contract, version: Version | None) -> tuple[AccessRule, ...]:
-    """Return who may call which operation at a version, as the record of a run keeps it."""
+    """Return who may call which operation at a version, in the form in which a record keeps it."""
     return tuple(
         AccessRule(operation.id, operation.label, operation.area, dict(operation.served), dict(operation.refused))
         for operation in contract.operations(version)
@@ -182,7 +182,7 @@ def access(contract: Contract, version: Version | None) -> tuple[AccessRule, ...
 
 
 def not_planned(record: RunRecord, contract: Contract) -> tuple[str, ...]:
-    """Return the requirements of a contract that the plan of a record, made with the same contract, does not have."""
+    """Return the requirements of a contract that are missing from a record's plan made with the same contract."""
     if record.header.contract != contract.digest:
         return ()
     planned = {entry.id for entry in record.plan}
@@ -220,13 +220,13 @@ def _row(requirement: Requirement, profile: Profile, tests: tuple[str, ...]) -> 
 
 
 def _level(requirement: Requirement, profile: Profile) -> Level:
-    """Return how much a statement weighs for a target, which may have declared to read it otherwise."""
+    """Return the level of a requirement for a target, which may have declared another reading of it."""
     eased = requirement.eased_by is not None and profile.declares(requirement.eased_by)
     return Level.SHOULD if eased and requirement.level is Level.MUST else requirement.level
 
 
 def left_out_by(profile: Profile, requirement: Requirement) -> tuple[Reason, str] | None:
-    """Return why a profile does not ask for a requirement, whatever a target shows of it; None where it does."""
+    """Return why a profile does not ask for a requirement, whatever the target shows; None when it does."""
     if not profile.claims(requirement.area):
         return Reason.OUT_OF_SCOPE, "the profile does not claim it"
     if requirement.feature and not profile.declares(requirement.feature):
@@ -237,7 +237,7 @@ def left_out_by(profile: Profile, requirement: Requirement) -> tuple[Reason, str
 def _status(
     requirement: Requirement, profile: Profile, tests: tuple[str, ...]
 ) -> tuple[str, Reason | None, str | None]:
-    """Return the first of these that is so; it is decided here and nowhere else what does not apply."""
+    """Return the first status that applies; no other place decides what does not apply."""
     told = f"holds {requirement.when()}, the target is {profile.version}"
     nothing_left = Reason.OUT_OF_SCOPE if profile.scope else Reason.FEATURE_NOT_DECLARED
     cases = (

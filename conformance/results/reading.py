@@ -1,4 +1,4 @@
-"""Reads the record of a run back: whole, cut off, damaged in the middle, or of the earlier form."""
+"""Reads the record of a run: whole, cut off, damaged in the middle, or in the first form."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
-#: The first form had no line for a test that was planned and did not run, and no digest.
+#: The first form had no digest, and no line for a planned test that did not run.
 FIRST_FORM = 1
 
 LINE_KINDS: Mapping[type, str] = {
@@ -49,27 +49,27 @@ LINE_KINDS: Mapping[type, str] = {
     Footer: "footer",
 }
 
-#: Lines of which a record has one at most.
+#: Kinds of lines that a record has at most once.
 _ONCE = ("header", "plan", "table", "access", "latencies", "footer")
-#: Without them there is nothing to read.
+#: Without these lines a record cannot be read.
 _NEEDED = ("header", "plan")
-#: Characters of bodies that are kept whole: a report of more is read by nobody, and has to fit into memory.
+#: So many characters of bodies are kept in full: nobody reads a report with more, and it has to fit into memory.
 _BODIES = 20_000_000
 _SHORT_BODY = 200
-#: No line of a record comes near: the longest is the plan.
+#: No valid line is as long as this; the longest one is the plan.
 _LONGEST_LINE = 50_000_000
 
 Row = dict[str, Any]
-#: What a line leaves out of an exchange where there is none.
+#: The values of those fields of an exchange that a line leaves out.
 _ABSENT: Row = {"request_body": None, "status": None, "response_body": None, "request": "", "curl": ""}
 
 
 def read_record(file: Path) -> RunRecord:
     """
-    Read a `results.jsonl`, also one that was cut off, or has damaged lines, which `damage` then names.
+    Read a `results.jsonl`, also one that was cut off or has damaged lines; `damage` then names these.
 
-    Raise UsageError when the file cannot be read, is no record, has a form this version does not know, or contradicts
-    itself: lines were changed, added or taken out after it had been closed.
+    Raise UsageError when the file cannot be read, is no record, has a form unknown to this version, or contradicts
+    itself because lines were changed, added or removed after it had been closed.
     """
     try:
         with file.open(encoding="utf-8", errors="replace", newline="") as stream:
@@ -79,7 +79,7 @@ def read_record(file: Path) -> RunRecord:
 
 
 def _lines(stream: TextIO, name: str) -> Iterator[str]:
-    """Yield line after line: neither a record of a whole night nor a file of another sort needs to fit into memory."""
+    """Yield the lines one by one, because a record of a whole night, or a wrong file, may not fit into memory."""
     while line := stream.readline(_LONGEST_LINE):
         if len(line) == _LONGEST_LINE:
             raise UsageError(f"{name} is not the record of a run: it has a line of {_LONGEST_LINE} characters.")
@@ -87,7 +87,7 @@ def _lines(stream: TextIO, name: str) -> Iterator[str]:
 
 
 def parse(lines: Iterable[str], name: str) -> RunRecord:
-    """Return the record that some lines hold; `name` says in messages where they are from. See `read_record`."""
+    """Return the record in these lines; messages call their source `name`. See `read_record`."""
     reading = Reading(name)
     for line in lines:
         reading.take(line)
@@ -95,10 +95,10 @@ def parse(lines: Iterable[str], name: str) -> RunRecord:
 
 
 class Reading:
-    """A record while it is read: each line becomes what it stands for at once, and bodies are kept once."""
+    """A record while it is read: each line is converted at once, and equal bodies are kept once."""
 
     def __init__(self, name: str) -> None:
-        """Begin with no line; `name` says in messages where lines are from."""
+        """Begin with no lines; messages call their source `name`."""
         self._name = name
         self._number = 0
         self._by_kind: dict[str, list[Any]] = {}
@@ -111,7 +111,7 @@ class Reading:
         self._behind: set[str] = set()
 
     def take(self, line: str) -> None:
-        """Read the next line; raise UsageError when it is the first and no header, or cannot be understood."""
+        """Read the next line; raise UsageError when the first line is no header, or cannot be understood."""
         self._number = number = self._number + 1
         row = _row(line)
         if number == 1:
@@ -232,7 +232,7 @@ class Reading:
 
 
 def _row(line: str) -> Row | None:
-    """Return what a line holds; None when it cannot be read."""
+    """Parse a line; None when it cannot be read."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
@@ -246,7 +246,7 @@ def _names(kind: type) -> frozenset[str]:
 
 
 def _known(kind: type, row: Row) -> Row:
-    """Leave out what a newer suite says beyond what this one knows."""
+    """Drop the fields that only a newer suite knows."""
     return {name: value for name, value in row.items() if name in _names(kind)}
 
 

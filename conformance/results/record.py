@@ -16,13 +16,13 @@ _SHOWN_OF_SELECTION = 3
 
 
 def in_brief(selection: Sequence[str]) -> str:
-    """Return the options that selected a part of a run, in a line; of many, the first and how many more there are."""
+    """Return on one line the options that select a part of a run; of many, the first and the number of others."""
     more = len(selection) - _SHOWN_OF_SELECTION
     return ", ".join(selection[:_SHOWN_OF_SELECTION]) + (f" and {more} more" if more > 0 else "")
 
 
 class Outcome(StrEnum):
-    """What one check came to."""
+    """The outcome of one check."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -30,9 +30,9 @@ class Outcome(StrEnum):
     NOT_TESTED = "not tested"
     OBSERVED = "observed"
     UNSTABLE = "unstable"
-    """It failed once, and held when the test ran once more: shown, never a violation, never green."""
+    """It failed once, and held when the test ran again: reported, but neither a violation nor a success."""
     NOT_APPLICABLE = "not applicable"
-    """Only the run could tell: the text names the item without describing it, and the target does not offer it."""
+    """Decided by the run: the text names the item without describing it, and the target does not offer it."""
 
 
 class Reason(StrEnum):
@@ -80,25 +80,25 @@ class Reason(StrEnum):
 
 
 class TestOutcome(StrEnum):
-    """What became of one planned test."""
+    """The outcome of one planned test."""
 
     PASSED = "passed"
     FAILED = "failed"
     INCONCLUSIVE = "inconclusive"
     NOT_TESTED = "not tested"
     UNSTABLE = "unstable"
-    """What it saw at first did not come again when it ran once more."""
+    """Its first result did not repeat when it ran once more."""
     BROKEN = "broken"
-    """The suite itself broke in it; `phase` says where."""
+    """The suite itself broke during it; `phase` says where."""
     DESELECTED = "deselected"
-    """It was planned and taken out of the run; the detail says by what."""
+    """It was planned and then left out of the run; the detail says why."""
     NOT_BEGUN = "not begun"
-    """The run ended before it, or pytest did not run it."""
+    """The run ended before it started, or pytest did not run it."""
 
     __test__ = False  # not a test, whatever pytest thinks of the name
 
 
-#: Outcomes of a test that ran to its end, whatever it found.
+#: Outcomes of tests that ran to their end, whatever they found.
 ENDED = frozenset(
     {
         TestOutcome.PASSED,
@@ -111,12 +111,12 @@ ENDED = frozenset(
 
 
 class ItemState(StrEnum):
-    """How a target stands to one item of the version table."""
+    """How a target behaves for one item of the version table."""
 
     MADE = "made"
-    """It behaves as the row says."""
+    """As after the change."""
     NOT_MADE = "not made"
-    """It behaves as before the row."""
+    """As before the change."""
     STILL_SERVED = "still served"
     """Deprecated, and still there."""
     GONE = "gone"
@@ -136,12 +136,12 @@ class Evidence:
     response_body: str | None
     milliseconds: float
     curl: str
-    """Repeats the call; tokens are `$TOKEN_<ACTOR>`."""
+    """A command that repeats the call; tokens are `$TOKEN_<ACTOR>`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One observation held against one requirement."""
+    """One observation, compared with one requirement."""
 
     requirement: str
     outcome: Outcome
@@ -149,21 +149,21 @@ class Check:
     """Node id of the test."""
     reason: Reason | None = None
     detail: str | None = None
-    """In words: what kept it from being seen, or what was observed."""
+    """In words: why it could not be observed, or what was observed."""
     expected: str | None = None
     actual: str | None = None
     place: str | None = None
     """Where in a body, as a JSON pointer."""
     evidence: tuple[Evidence, ...] = ()
     claimed: bool = True
-    """Whether the test is there to verify this requirement, or saw it in passing."""
+    """Whether the test verifies this requirement; false if it saw a violation in passing."""
     waits_for: str | None = None
-    """Of what could not be seen: the requirement whose failure, and nothing else, kept it from being seen."""
+    """If it could not be observed: the requirement whose failure is the only cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class TestEnd:
-    """What became of one planned test: a record has exactly one such line for each."""
+    """The outcome of one planned test; a record has exactly one such line for each test."""
 
     test: str
     """Node id."""
@@ -171,42 +171,42 @@ class TestEnd:
     seconds: float = 0.0
     requests: int = 0
     detail: str | None = None
-    """In words: what was seen, what was missing, by what it was deselected, or why it was not begun."""
+    """In words: what was seen, what was missing, what deselected it, or why it did not start."""
     phase: str | None = None
     """Where it broke: `setup`, `call` or `teardown`."""
     reason: Reason | None = None
-    """What kept it from going on."""
+    """Why it could not go on."""
 
     __test__ = False  # not a test, whatever pytest thinks of the name
 
 
 @dataclass(frozen=True, slots=True)
 class KnownFailure:
-    """What the operator's baseline says of a requirement that is known to fail."""
+    """What the operator's baseline says about a requirement that is known to fail."""
 
     reason: str
     owner: str = ""
     expires: str = ""
-    """The last day on which it counts."""
+    """The last day on which the entry counts."""
     link: str | None = None
     expired: bool = False
-    """Whether that day was over when the run began."""
+    """Whether that day had passed when the run began."""
 
     @property
     def words(self) -> str:
-        """All of it in a line."""
+        """Reason, owner, expiry and link on one line."""
         return f"{self.reason} ({self.terms})" if self.terms else self.reason
 
     @property
     def terms(self) -> str:
-        """Whose it is, until when, and where more of it stands."""
+        """The owner, the expiry date and a link to more."""
         until = f"{'expired on' if self.expired else 'until'} {self.expires}" if self.expires else ""
         return ", ".join(filter(None, (self.owner, until, self.link)))
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRequirement:
-    """What the contract said of a requirement when the run began."""
+    """What the contract said about a requirement when the run began."""
 
     id: str
     area: str
@@ -223,29 +223,29 @@ class PlannedRequirement:
     tests: tuple[str, ...] = ()
     """Node ids of the tests that claim to verify it."""
     known_failure: KnownFailure | None = None
-    """What the operator's baseline says of it."""
+    """The entry in the operator's baseline."""
     selected: bool = True
-    """Whether it belongs to what the operator selected with `--area` or `--requirement`."""
+    """Whether the operator selected it with `--area` or `--requirement`."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessRule:
-    """Who may call one operation, as the contract had it when the run began."""
+    """Who may call one operation, according to the contract when the run began."""
 
     operation: str
-    """Its id, which tests of it bear in brackets."""
+    """The operation's id; its tests have it in brackets."""
     label: str
     """Method and path."""
     area: str
     served: Mapping[str, str]
-    """Actor -> the requirement by which it is served."""
+    """Actor -> the requirement that grants the call."""
     refused: Mapping[str, str]
-    """Actor -> the requirement by which it is refused."""
+    """Actor -> the requirement that refuses the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableItem:
-    """One item of the version table, as the contract had it when the run began."""
+    """One item of the version table, according to the contract when the run began."""
 
     id: str
     version: str
@@ -260,13 +260,13 @@ class TableItem:
 
 @dataclass(frozen=True, slots=True)
 class ItemSeen:
-    """What a test saw of one item of the version table."""
+    """What a test saw about one item of the version table."""
 
     item: str
     """Id of the item."""
     state: ItemState
     detail: str
-    """In words, without numbers or times of this one run."""
+    """In words, without numbers or times that only this run has."""
     test: str
 
 
@@ -278,21 +278,21 @@ class Latency:
     """Method and path."""
     calls: int
     median: float
-    """Milliseconds within which half of them were answered."""
+    """Milliseconds within which half of the calls were answered."""
     most: float
-    """Milliseconds within which 95 of 100 were answered."""
+    """Milliseconds within which 95 of 100 calls were answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something the run noticed about itself after it had begun."""
+    """A message of the run about itself, written after it had begun."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Who tested what, with which text."""
+    """Who tested what, with which contract."""
 
     form: int
     suite: str
@@ -312,13 +312,13 @@ class Header:
     arguments: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     version_source: str | None = None
-    """Where the version is from, such as `GET /version: 17.7.1-pre`."""
+    """The source of the version, such as `GET /version: 17.7.1-pre`."""
     command: str = ""
     """The command that repeats the run, with its seed."""
     scope: tuple[str, ...] = ()
     """The areas that the target claims to implement; empty for all."""
     undeclared: tuple[str, ...] = ()
-    """The features that the profile does not declare: what belongs to them is not applicable."""
+    """The features that the profile does not declare; their requirements are not applicable."""
     selection: tuple[str, ...] = ()
     """What the operator selected with `--area` and `--requirement`; empty for everything."""
     subjects: tuple[str, ...] = ()
@@ -326,37 +326,37 @@ class Header:
     fail_on: str = "any"
     """Whether `any` failure fails the run, or only a `new` one that the baseline does not hold."""
     allowed: Mapping[str, float] = field(default_factory=dict)
-    """How long the run may wait and how often it may begin a test anew, and what the command bounds it by."""
+    """The limits of waiting and of starting tests again, and the limits that the command sets."""
     started_in: str = ""
-    """The folder in which the command was given, as seen from that of the record: what it names is seen from there."""
+    """The command's working folder, relative to the folder of the record; the command's paths are relative to it."""
     shard: str = ""
     """Which part of the plan it runs, as `2/8`; empty for all of it."""
     merged: tuple[str, ...] = ()
-    """The shards that it was merged from, each with its record and when it ran; empty for what ran in one go."""
+    """The shards that it was merged from, each with its record and when it ran; empty for a run in one piece."""
     run_by: str = ""
     """Who ran it and on which machine, as `somebody on build-7`."""
 
     @property
     def selected_in_brief(self) -> str:
-        """What the operator selected; of a long list, how it begins."""
+        """What the operator selected; a long list is shortened."""
         return in_brief(self.selection)
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkUse:
-    """What the network did to a run, and what the run did about it."""
+    """Network errors of a run, and what the run did about them."""
 
     retries: Mapping[str, int] = field(default_factory=dict)
-    """How many calls were sent again, by the reason."""
+    """How many calls were sent again, by reason."""
     unanswered: Mapping[str, int] = field(default_factory=dict)
-    """How many calls came to nothing in the end, by what kept them from being answered."""
+    """How many calls got no answer in the end, by cause."""
     waited_seconds: float = 0.0
-    """How long calls waited before they were sent again."""
+    """How many seconds calls waited before they were sent again."""
     tests_begun_anew: int = 0
-    """How often a test began anew because a call of it was not answered."""
+    """How many times a test started again because one of its calls was not answered."""
 
     def __add__(self, other: NetworkUse) -> NetworkUse:
-        """Return both together; of waiting at the same time the longer one."""
+        """Add both; of waiting at the same time, take the longer one."""
         return NetworkUse(
             dict(Counter(self.retries) + Counter(other.retries)),
             dict(Counter(self.unanswered) + Counter(other.unanswered)),
@@ -383,11 +383,11 @@ class Footer:
     could_not_run: bool = False
     """Whether the target could not be tested at all: no connection, a wrong token, or not this API."""
     left: tuple[str, ...] = ()
-    """What the run changed on the target and did not put back, with what it is and why."""
+    """What the run changed on the target and did not restore, with the reason."""
     contradicted: tuple[str, ...] = ()
-    """What of the profile the target contradicts: the run was forced all the same."""
+    """Where the target contradicts the profile, if the run was forced anyway."""
     lines: int = 0
-    """How many lines stand before this one."""
+    """How many lines come before this one."""
     digest: str = ""
     """SHA-256 of those lines."""
 
@@ -408,13 +408,13 @@ class RunRecord:
     items: tuple[ItemSeen, ...] = ()
     latencies: tuple[Latency, ...] = ()
     readiness: Mapping[str, Any] | None = None
-    """What an upgrade would meet, if that was asked; see `conformance.versions.readiness`."""
+    """The effects of an upgrade, if the operator asked for them; see `conformance.versions.readiness`."""
     damage: tuple[str, ...] = ()
-    """What of the record could not be read: no verdict that needs all of it can be given."""
+    """The parts of the record that could not be read; without them no verdict about the whole is possible."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether the run came to its end: nothing stopped it, and every test that was not left out ran."""
+        """Whether the run completed: nothing stopped it, and every test that was not left out ran."""
         has_ended = self.footer is not None and self.footer.detail is None
         return has_ended and not any(end.outcome in (TestOutcome.NOT_BEGUN, TestOutcome.BROKEN) for end in self.tests)
 

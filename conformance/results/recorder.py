@@ -1,4 +1,4 @@
-"""Writes the record of a run, `results.jsonl`, line by line as the run goes."""
+"""Writes the record of a run, `results.jsonl`, line by line during the run."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ from conformance.results.record import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-#: A line of a record that the run itself writes.
+#: The kinds of lines that the run itself writes.
 Line = Header | Check | TestEnd | ItemSeen | Notice | Footer
 
 
-#: Without so many bytes to write to, a run would only find out later that there is no room for its record.
+#: The free bytes that a run needs at its start; with less, it would find out later that its record has no room.
 _LEAST_ROOM = 1 << 16
 
 
 class Recorder:
     """
-    Appends lines to `results.jsonl` and flushes each, so that a killed run leaves what it saw.
+    Appends lines to `results.jsonl` and flushes each, so that the record of a killed run has all it saw.
 
-    When the disk refuses a line, the record moves to the temporary folder with all lines so far; `moved` says why.
+    When a line cannot be written, the record moves to the temporary folder with all its lines; `moved` says why.
     Safe to use from several threads.
     """
 
     def __init__(self, file: Path) -> None:
-        """Open the file for writing, its folder made; raise UsageError when that is not possible."""
+        """Create the folder and open the file for writing; raise UsageError when that is not possible."""
         self.file = file
         self.moved: str | None = None
         self.is_lost = False
@@ -98,7 +98,7 @@ class Recorder:
         self.close()
 
     def close(self) -> None:
-        """Close the file; a disk that is full now has already been dealt with."""
+        """Close the file; an error because the disk is full was handled before."""
         if self._stream is not None:
             try:
                 self._stream.close()
@@ -125,7 +125,7 @@ class Recorder:
             self._move(error)
 
     def _move(self, error: OSError) -> None:
-        """Go on in the temporary folder; without one, the lines stay in memory and reach the terminal's summary."""
+        """Continue in the temporary folder; if that fails too, keep the lines in memory for the terminal's summary."""
         old, self._stream = self.file, None
         folder = None
         try:
@@ -144,13 +144,13 @@ class Recorder:
 
 
 def unwritable(folder: Path, error: OSError) -> UsageError:
-    """Return what the operator is told of a folder in which nothing can be written."""
+    """Return the error for a folder in which nothing can be written."""
     why = error.strerror or error
     return UsageError(f"Cannot write reports to {folder}: {why}. Name a folder you may write to with --out.")
 
 
 def require_writable(folder: Path) -> None:
-    """Raise UsageError when no record can be written to a folder, which need not exist yet; it is not made."""
+    """Raise UsageError when no record can be written to a folder; the folder need not exist, and is not created."""
     there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     try:
         with tempfile.TemporaryFile(dir=there) as probe:
@@ -162,12 +162,12 @@ def require_writable(folder: Path) -> None:
 
 
 def encoded(line: Line) -> str:
-    """Return a line as it stands in the file, with its newline."""
+    """Return a line as it is written to the file, with its newline."""
     return _text(LINE_KINDS[type(line)], _compact(line))
 
 
 def add_readiness(file: Path, readiness: Mapping[str, Any]) -> None:
-    """Append to a finished record what an upgrade would meet; raise UsageError when it cannot be written."""
+    """Append the effects of an upgrade to a finished record; raise UsageError when it cannot be written."""
     try:
         with file.open("a", encoding="utf-8", errors="backslashreplace") as stream:
             stream.write(_text("readiness", readiness))
@@ -187,7 +187,7 @@ def _as_data(value: Any) -> Any:
 
 
 def _compact(line: Any) -> dict[str, Any]:
-    """Return what a line says, without what is empty."""
+    """Return the fields of a line that are not empty."""
     data = {field.name: getattr(line, field.name) for field in fields(line)}
     return {key: value for key, value in data.items() if value not in (None, (), [], "")}
 

@@ -1,4 +1,4 @@
-"""The calls that somebody repeats to see a failure: what was changed before it, and the call that shows it."""
+"""The calls to repeat to see a failure: the changes before it, and the call that shows it."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 _MOST_CALLS = 5
 #: The methods that change nothing.
 _READING = ("GET ", "HEAD ")
-#: What stands behind these in a path is a name, as a number is elsewhere.
+#: The part of the path after one of these is a name; elsewhere such parts are numbers.
 _NAMED = re.compile(r"(?<=/)(integrations|services)/([^/]+)")
 _API = "/api/v4"
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The calls that show a failure, in their order."""
+    """The calls that show a failure, in order."""
 
     calls: tuple[Evidence, ...]
     left_out: int = 0
-    """How many earlier ones there are."""
+    """How many earlier calls are left out."""
 
     @property
     def note(self) -> str:
-        """Say what is left out, as a comment of the shell; empty where nothing is."""
+        """Say how many calls are left out, as a shell comment; empty when none is."""
         if not self.left_out:
             return ""
         calls = "1 earlier call is" if self.left_out == 1 else f"{self.left_out} earlier calls are"
@@ -43,10 +43,10 @@ class Steps:
 
 def to_repeat(check: Check) -> Steps:
     """
-    Return the calls that somebody repeats to see a failure: the writes that led to it, and the last call.
+    Return the calls to repeat to see a failure: the writes that led to it, and the last call.
 
-    A write counts that may have changed what the last call is about. One that was refused did not; the last before a
-    look is shown all the same, for it may be what the look shows to have done something.
+    Only writes that may have changed what the last call is about are included. Refused writes did not; but the last
+    write before a read is always shown, because the read may show that it did change something.
     """
     *before, last = check.evidence or (None,)
     if last is None:
@@ -63,7 +63,7 @@ def to_repeat(check: Check) -> Steps:
 
 
 def _since_it_was_gone(steps: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
-    """Leave out what was done to a thing before it was deleted, where it was made and deleted once more since then."""
+    """Drop the calls on a thing before it was deleted, if it was made and deleted once more since then."""
     gone: dict[tuple[str, ...], list[int]] = {}
     for number, entry in enumerate(steps):
         if entry.request.startswith("DELETE "):
@@ -82,10 +82,10 @@ def _is_refused(entry: Evidence) -> bool:
 
 def are_of_one_thing(request: str, other: str) -> bool:
     """
-    Tell whether what one call changes may show in another, by their paths.
+    Tell from the paths of two calls whether a change by one may be visible in the other.
 
-    That is so unless they name two of a kind: two projects, or two integrations. A project may be named by its number
-    in one and by its path in the other.
+    It may, unless the paths name two different things of one kind: two projects, or two integrations. A project may
+    have its number in one path and its name in the other.
     """
     for mine, yours in zip(_segments(request), _segments(other), strict=False):
         if mine != yours:
@@ -97,13 +97,13 @@ def are_of_one_thing(request: str, other: str) -> bool:
 
 
 def _place(request: str) -> tuple[str, ...]:
-    """Return the path of a call without which project or group it is of."""
+    """Return the path of a call without its project or group."""
     first, *rest = _segments(request)
     return (first, *rest[1:])
 
 
 def _segments(request: str) -> Sequence[str]:
-    """Return the path of a call piece by piece, what names one of many with a mark."""
+    """Return the path of a call as a list of segments, with a mark before each that names one of many."""
     path = request.partition(" ")[2] or request
     path = path.partition("?")[0].removeprefix(_API).strip("/")
     return _NAMED.sub(r"\1/=\2", f"/{path}").strip("/").split("/")

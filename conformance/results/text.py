@@ -1,4 +1,4 @@
-"""Texts of reports: what a target said made fit to be shown, numbers with their nouns, and what a failed check says."""
+"""Texts for reports: makes a target's texts printable, joins numbers and nouns, and words failed checks."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _UNSHOWABLE = re.compile(
 )
 
 
-#: So many more characters are shown rather than counted: the note takes about forty.
+#: A cut must save more than this many characters, because its note takes about forty.
 _WORTH_A_CUT = 120
-#: What is cut through at the end of a text; a very long word, such as an address, is cut through all the same.
+#: The partial word at the end of a cut text is dropped, unless it is very long, such as an address.
 _LAST_WORD = re.compile(r"(?<=\S)\s+\S{0,40}\Z")
 
 
 def visible(text: object) -> str:
-    r"""Return a text with everything unshowable written as an escape, such as `\x00`; None is an empty text."""
+    r"""Return a text with unprintable characters written as escapes, such as `\x00`; None gives an empty text."""
     if text is None:
         return ""
     return _UNSHOWABLE.sub(_escaped, str(text).replace("\r\n", "\n"))
@@ -37,11 +37,11 @@ def _escaped(match: re.Match[str]) -> str:
 
 def clip(text: object, limit: int) -> str:
     """
-    Return a visible text of at most `limit` characters, and after those a note of how many were left out.
+    Return a printable text of at most `limit` characters, and a note that counts the characters left out.
 
-    It is cut at the end of a word, and only where that makes it much shorter: a little more stands there in full.
+    The cut is at the end of a word. A text that is only a little longer is kept in full.
     """
-    # What is far too long need not be looked through to its end: an escape makes a text longer, never shorter by half.
+    # Only the beginning of a very long text is escaped: escapes make a text longer, never shorter by half.
     whole = text if isinstance(text, str) else visible(text)
     looked_at = 3 * limit + _WORTH_A_CUT
     shown = visible(whole[:looked_at])
@@ -58,11 +58,11 @@ def one_line(text: object, limit: int = 300) -> str:
 
 
 def plural(number: int, noun: str, nouns: str | None = None) -> str:
-    """Return `1 check` or `2 checks`; `nouns` is the plural where that does not just end with an s."""
+    """Return `1 check` or `2 checks`; `nouns` is the plural if it is not the noun with an s."""
     return f"{number} {noun}" if number == 1 else f"{number} {nouns or f'{noun}s'}"
 
 
 def said(check: Check) -> Mapping[str, str]:
-    """Return what a failed check says, by the name under which reports print it, without what it leaves out."""
+    """Return the parts of a failed check by the names that reports print, without parts that are empty."""
     parts = {"expected": check.expected, "actual": check.actual, "place": check.place, "detail": check.detail}
     return {name: value for name, value in parts.items() if value}

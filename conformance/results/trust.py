@@ -1,4 +1,4 @@
-"""Whether a record that lay in a file may be believed: it is held against itself, and against the contract."""
+"""Decides whether a record from a file can be trusted: it must agree with itself and with the contract."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAMED = 3
 
 
 def record_in(place: Path) -> Path:
-    """Return the record that a path names, a file or the folder of a run; raise UsageError when there is none."""
+    """Return the record file for a path, which is the file or a run's folder; raise UsageError when there is none."""
     file = place / "results.jsonl" if place.is_dir() else place
     if not file.is_file():
         raise UsageError(f"There is no record at {file}. Name a results.jsonl, or the folder of a run.")
@@ -29,7 +29,7 @@ def record_in(place: Path) -> Path:
 
 
 def require_unread(out: Path | None, earlier: Iterable[Path]) -> None:
-    """Raise UsageError when what is written to a folder would take the place of a record that is read."""
+    """Raise UsageError when output to a folder would overwrite a record that is read."""
     written = out / "results.jsonl" if out is not None else None
     for place in earlier:
         if written is not None and written.resolve() == record_in(place).resolve():
@@ -40,8 +40,8 @@ def trusted_record(file: Path, contract: Contract) -> RunRecord:
     """
     Read the record of a run, also of one that was cut off.
 
-    Raise UsageError as `read_record` does, and when its lines add up to another verdict than its footer says, or its
-    plan lacks requirements of the contract with which it was made.
+    Raise UsageError as `read_record` does, and when its lines add up to another verdict than its footer says, or when
+    its plan lacks requirements of the contract that it was made with.
     """
     record = read_record(file)
     if not record.plan and record.footer is None:
@@ -54,7 +54,7 @@ def trusted_record(file: Path, contract: Contract) -> RunRecord:
             "It was changed after the run, and shows nothing.",
         )
     footer = record.footer
-    # An older form was added up by other rules; of a damaged record nothing adds up.
+    # The first form has other rules for its verdict; a damaged record cannot be added up.
     if footer is None or record.damage or record.header.form != RECORD_FORM:
         return record
     verdict = add_up(record).verdict

@@ -1,4 +1,4 @@
-"""What plan and record add up to: a verdict for each requirement, each area and the run. Every report reads it here."""
+"""Adds plan and record up to a verdict for each requirement, each area and the run. All reports use it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Verdict(StrEnum):
 
     FAILED = "failed"
     UNSTABLE = "unstable"
-    """It failed once, and did not when tried again: no violation, and not verified either."""
+    """It failed once, and did not when it ran again: neither a violation nor verified."""
     INCONCLUSIVE = "inconclusive"
     NOT_TESTED = "not tested"
     PASSED = "passed"
@@ -40,11 +40,11 @@ class Verdict(StrEnum):
 
 
 class RunVerdict(StrEnum):
-    """What all requirements of the claimed scope add up to, or those of an area."""
+    """The verdict on all requirements of the claimed scope, or on those of an area."""
 
     CONFORMANT = "conformant"
     SELECTION_HOLDS = "selection holds"
-    """Everything that the operator selected was verified; the rest was not looked at."""
+    """Everything that the operator selected was verified; the rest was not tested."""
     NON_CONFORMANT = "non-conformant"
     INCOMPLETE = "incomplete"
     BROKEN = "suite broken"
@@ -77,11 +77,11 @@ class RequirementVerdict:
     failures: tuple[Check, ...]
     observations: tuple[str, ...]
     waits_for: frozenset[str] = frozenset()
-    """The requirements whose failures alone keep this one open; empty where anything else does."""
+    """The requirements whose failures alone keep this one open; empty if anything else does."""
 
     @property
     def is_owed(self) -> bool:
-        """Whether it counts towards the verdict: selected, or seen in passing to be violated."""
+        """Whether it counts for the run's verdict: it was selected, or a violation was seen in passing."""
         stated = self.requirement
         return stated.level == "must" and (stated.selected or self.is_violation) and self.verdict in _COUNTED
 
@@ -92,7 +92,7 @@ class RequirementVerdict:
 
     @property
     def is_gap(self) -> bool:
-        """Whether it keeps the run from being conformant although nothing failed."""
+        """Whether it keeps the run from being conformant without a failure."""
         return (
             self.requirement.level == "must"
             and self.requirement.selected
@@ -101,19 +101,19 @@ class RequirementVerdict:
 
     @property
     def is_known(self) -> bool:
-        """Whether it failed, and an entry of the baseline that has not expired says so."""
+        """Whether it failed, and the baseline has an entry for it that has not expired."""
         known = self.requirement.known_failure
         return self.verdict is Verdict.FAILED and known is not None and not known.expired
 
     @property
     def is_expired(self) -> bool:
-        """Whether it failed, and the entry of the baseline that said so has expired."""
+        """Whether it failed, and its entry in the baseline has expired."""
         known = self.requirement.known_failure
         return self.verdict is Verdict.FAILED and known is not None and known.expired
 
     @property
     def is_stale(self) -> bool:
-        """Whether it holds although the operator's baseline has it."""
+        """Whether it holds although the operator's baseline lists it."""
         return self.requirement.known_failure is not None and self.verdict is Verdict.PASSED
 
     @property
@@ -131,18 +131,18 @@ class RunResult:
     explanation: str
     """Why the verdict is what it is, in a sentence or two."""
     beside_known: RunVerdict | None = None
-    """What everything else adds up to where all failures are known, and only a new one is to fail the run."""
+    """The verdict without the known failures, if all failures are known and only new ones fail the run."""
     contradictions: tuple[str, ...] = ()
-    """What in the record the suite alone is to blame for, beside tests that broke; a sentence each."""
+    """Contradictions in the record that only the suite can have caused, besides broken tests; a sentence each."""
 
     @property
     def exit_code(self) -> ExitCode:
-        """What the command ends with."""
+        """The exit code of the command."""
         return EXIT_CODES[self.beside_known or self.verdict]
 
     @property
     def counts(self) -> Mapping[Verdict, int]:
-        """How many requirements have which verdict; every verdict is a key."""
+        """How many requirements have each verdict; every verdict is a key."""
         found = Counter(row.verdict for row in self.rows)
         return {verdict: found[verdict] for verdict in Verdict}
 
@@ -160,7 +160,7 @@ class RunResult:
 
     @cached_property
     def area_verdicts(self) -> Mapping[str, RunVerdict | None]:
-        """The verdict of each area by itself; None for one in which nothing is owed, or nothing was selected."""
+        """The verdict of each area by itself; None for an area in which nothing is owed, or nothing was selected."""
         return {area: _of_area(rows) for area, rows in self.by_area.items()}
 
 
@@ -241,7 +241,7 @@ def _nothing_failed(record: RunRecord, rows: Sequence[RequirementVerdict], stale
 
 
 def _about_baseline(rows: Sequence[RequirementVerdict]) -> str:
-    """Say what of the baseline is to be looked at: whoever keeps one must keep it short."""
+    """Say which entries of the baseline need attention, because the list must be kept short."""
     expired = [row.requirement.id for row in rows if row.is_expired]
     held = [row.requirement.id for row in rows if row.is_stale]
     said = f" Expired in the baseline: {', '.join(expired)}." if expired else ""
@@ -258,7 +258,7 @@ def _of_area(rows: Iterable[RequirementVerdict]) -> RunVerdict | None:
 
 
 def _contradictions(record: RunRecord, checks: Mapping[str, Sequence[Check]]) -> list[str]:
-    """Return where what the suite wrote down cannot be right, a sentence each."""
+    """Return each contradiction in what the suite wrote, as a sentence."""
     status = {entry.id: entry.status for entry in record.plan}
     found = [f"{name} was judged, and the plan does not name it" for name in sorted(checks.keys() - status.keys())]
     found += [
@@ -267,7 +267,7 @@ def _contradictions(record: RunRecord, checks: Mapping[str, Sequence[Check]]) ->
         if status.get(name, "applicable") != "applicable" and any(check.outcome is Outcome.FAILED for check in seen)
     ]
     if record.damage:
-        return found  # what is missing may stand in the lines that cannot be read
+        return found  # what seems to be missing may be in the unreadable lines
     told = {check.test for check in record.checks if check.outcome is Outcome.FAILED}
     found += [
         f"{end.test} failed, and names no requirement that did"
@@ -307,9 +307,9 @@ _Told = tuple[Verdict, Reason | None, str | None]
 
 def _verdict(entry: PlannedRequirement, checks: Sequence[Check], ends: Mapping[str, TestEnd]) -> _Told:
     """
-    Add up: a failure outweighs everything, and what was not looked at or not seen outweighs what held.
+    Add up the checks: a failure outweighs everything; what was not tested or observed outweighs what held.
 
-    A requirement whose place was only seen in passing is not verified: no test that is there for it did look.
+    A requirement that was only seen in passing is not verified, because none of its own tests looked.
     """
     if entry.status in ("not applicable", "not testable"):
         return Verdict.NOT_APPLICABLE, entry.reason, entry.detail
@@ -323,7 +323,7 @@ def _verdict(entry: PlannedRequirement, checks: Sequence[Check], ends: Mapping[s
 
 
 def _open(entry: PlannedRequirement, checks: Sequence[Check], ends: Mapping[str, TestEnd]) -> _Told | None:
-    """Say what leaves a requirement open that nothing violates; None when all that was planned did look and see."""
+    """Return why a requirement without violations is open; None when all planned tests ran and observed it."""
     unsettled = next((check for check in checks if check.outcome in _OPEN), None)
     unfinished = next((told for test in entry.tests if (told := _unfinished(ends.get(test), test))), None)
     if unfinished is not None and (unsettled is None or unfinished[1] is Reason.HARNESS_ERROR):
@@ -332,7 +332,7 @@ def _open(entry: PlannedRequirement, checks: Sequence[Check], ends: Mapping[str,
 
 
 def _settled(entry: PlannedRequirement, checks: Sequence[Check], ends: Mapping[str, TestEnd]) -> _Told:
-    """Say what the checks of a requirement come to of which none failed and none is open."""
+    """Return the verdict for checks of which none failed and none is open."""
     if any(check.outcome is Outcome.PASSED and check.claimed for check in checks):
         known = entry.known_failure
         return Verdict.PASSED, None, f"in the baseline, and holds: {known.words}" if known else None
@@ -347,7 +347,7 @@ def _settled(entry: PlannedRequirement, checks: Sequence[Check], ends: Mapping[s
 
 
 def _unfinished(end: TestEnd | None, test: str) -> _Told | None:
-    """Say why a planned test leaves its requirements open, whatever the others saw; None when it ran to its end."""
+    """Return why a planned test leaves its requirements open, whatever other tests saw; None when it ran to its end."""
     if end is None:
         return Verdict.NOT_TESTED, Reason.NOT_REACHED, f"the run ended before {test}"
     if end.outcome in ENDED:

@@ -1,4 +1,4 @@
-"""Looks for operations that the target does not have, before the first test, and fails what says they are there."""
+"""Before the first test, finds operations that the target lacks and fails the requirements that claim them."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from conformance.suite.absences import Absence
     from conformance.suite.context import Run
 
-#: In the folder through which workers are told what one process found out for all of them.
+#: File in the workers' folder: one process writes there what it found out for all of them.
 _FILE = "absent.json"
-#: What services of this kind answer besides, and what tests of no area read.
+#: Other calls that services of this kind answer, and that the tests of no area read.
 _BESIDE = ("/version", "/user", "/projects/{}", "/projects/{}/approvals", "/projects/{}/repository/tree")
 
 
 def know_absent(run: Run, look: Callable[[], None], folder: Path | None, *, is_worker: bool) -> None:
     """
-    Let a run know which operations are not there; `look` looks for them.
+    Tell a run which operations the target lacks; `look` looks for them.
 
-    Who keeps the record looks now, and says through a folder what that came to. A worker takes it from there before its
-    first test. It does not look now: that takes calls for which a ledger has to be there, and a worker may be up before
-    one has been begun.
+    The process that keeps the record looks now and writes the result into a folder. A worker reads it from there before
+    its first test. A worker does not look now: the calls need a ledger, and a worker may start before a ledger has been
+    begun.
     """
     if folder is None or not is_worker:
         look()
@@ -48,7 +48,7 @@ def know_absent(run: Run, look: Callable[[], None], folder: Path | None, *, is_w
 
 
 def _learn(run: Run, look: Callable[[], None], file: Path, was_before_tests: Callable[[], None]) -> None:
-    """Take over what was found out for all workers, or look; then do what was to be done before tests in any case."""
+    """Read what one process found out for all workers, or look; then always run what had to run before tests."""
     run.before_tests = was_before_tests
     with suppress(OSError, ValueError):
         known = json.loads(file.read_text(encoding="utf-8"))
@@ -62,9 +62,9 @@ def _learn(run: Run, look: Callable[[], None], file: Path, was_before_tests: Cal
 
 def look_for_absent(run: Run, plan: Plan, write: Callable[[Check], None]) -> None:
     """
-    Find out which of the operations that a run needs are not there; raise TargetError when none at all is.
+    Find the operations that a run needs and the target lacks; raise TargetError when the target has none at all.
 
-    Of an unknown version nobody can say whether it should have what came or went with a version.
+    When the version is unknown, nobody can say whether the target should have what a version added or removed.
     """
     owed = {row.id for row in plan.requirements if row.status == "applicable"}
     given_up = _maybe_given_up(run)
@@ -93,7 +93,7 @@ def look_for_absent(run: Run, plan: Plan, write: Callable[[Check], None]) -> Non
 
 
 def _is_answered_beside(run: Run) -> bool:
-    """Tell whether anything else answers: what was selected may be there where none of the other operations is."""
+    """Tell whether the target answers anything else: it may have the selected operations, although not the others."""
     project = run.profile.value("project")
     paths = [path.format(project) for path in _BESIDE if project is not None or "{" not in path]
     answers = (run.client.send(asking_actor(run.profile), "GET", path) for path in paths)
@@ -101,14 +101,14 @@ def _is_answered_beside(run: Run) -> bool:
 
 
 def _maybe_given_up(run: Run) -> set[str]:
-    """Return what only reads and may be gone since a version that the target may have, if the profile says nothing."""
+    """Return the reads that may be removed in a version that the target may have, if the profile does not name it."""
     rows = [row for name, row in PRESUMED.items() if name not in run.profile.features and row.is_given_up]
     areas = {row.presumed_in for row in rows if row.is_dispensable(run.profile.version)}
     return {entry.id for entry in run.validator.operations if entry.area in areas and entry.is_read}
 
 
 def _say_absent(run: Run, plan: Plan, write: Callable[[Check], None], absence: Absence) -> None:
-    """Fail the one requirement that says of an operation that it is there; a second try would not bring it."""
+    """Fail the one requirement that states that an operation exists; a second try would not change that."""
     name = absence.operation.success.requirement
     row = next((row for row in plan.requirements if row.id == name), None)
     if row is None or row.status != "applicable" or not row.selected:

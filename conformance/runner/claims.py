@@ -1,4 +1,4 @@
-"""Which requirements a test claims to verify, read from its source, so that coverage is known without a target."""
+"""Reads from a test's source which requirements it claims to verify, so that coverage is known without a target."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 _WORDS = ("verifies", "observe")
-#: What may have decorators, which stand above the line on which it begins.
+#: Nodes that may have decorators; the decorators stand above the line on which the node begins.
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -23,7 +23,7 @@ def claims_in(function: Callable[..., Any], parameters: Mapping[str, Any]) -> fr
     """
     Return the ids that a test function names in `verifies(...)` and `observe(...)`.
 
-    An id stands there literally, or is a parameter of the test, or a value of one, whose definition holds it literally.
+    An id is written there literally, or is a parameter of the test (or a value of one) whose definition holds it.
     Raise ContractError for anything else.
     """
     return frozenset(_text(node, parameters, function) for node in _ids(function))
@@ -37,7 +37,7 @@ def _ids(function: Callable[..., Any]) -> tuple[ast.expr, ...]:
 
 @cache
 def _named_in(file: str) -> Mapping[int, tuple[ast.expr, ...]]:
-    """Return what the functions of a module name, by the line on which each begins; one parse serves all tests."""
+    """Return the ids that the functions of a module name, by each function's first line; one parse serves all tests."""
     # The whole tree is not kept: the trees of all modules take more memory than all tests.
     text = Path(file).read_text(encoding="utf-8")
     tree = ast.parse(text, file)
@@ -49,7 +49,7 @@ def _named_in(file: str) -> Mapping[int, tuple[ast.expr, ...]]:
 
 
 def _functions(tree: ast.Module | ast.ClassDef) -> Iterator[ast.FunctionDef]:
-    """Yield the functions of a module and of its classes; those inside of others are part of them."""
+    """Yield the functions of a module and of its classes; nested functions count as part of the outer one."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
             yield node
@@ -58,7 +58,7 @@ def _functions(tree: ast.Module | ast.ClassDef) -> Iterator[ast.FunctionDef]:
 
 
 def _named(tree: ast.AST, lines: Sequence[int]) -> Iterator[ast.expr]:
-    """Yield what is named below a node, looking only into what has one of the lines on which the words stand."""
+    """Yield the ids named below a node; look only into nodes that contain one of the lines with the words."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _WORDS:
             yield from node.args[:1] if node.func.id == "observe" else node.args
@@ -67,7 +67,7 @@ def _named(tree: ast.AST, lines: Sequence[int]) -> Iterator[ast.expr]:
 
 
 def _has_any(node: ast.AST, lines: Sequence[int]) -> bool:
-    """Tell whether a node may have one of these lines: an item of `with` tells none, a definition not all."""
+    """Tell whether a node may contain one of these lines: an item of `with` has no line, a definition lacks some."""
     if not isinstance(node, ast.expr | ast.stmt) or isinstance(node, _DEFINITIONS):
         return True
     at = bisect_left(lines, node.lineno)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from conformance.contract import Contract, Version
 
 _QUIET = ("--collect-only", "-qq", "--disable-plugin-autoload", "--capture=no")
-#: Variables by which others than the suite have a say in what pytest collects.
+#: Environment variables that change what pytest collects.
 _FROM_OUTSIDE = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")
 #: Set for the collection that only asks which tests there are.
 ONLY_ASKS = pytest.StashKey[bool]()
@@ -39,18 +39,18 @@ def is_suite(item: pytest.Item) -> bool:
 
 @cache
 def _place_in_suite(file: Path) -> str | None:
-    """Return where a file lies in the suite; None for one that is none of it."""
+    """Return where a file lies in the suite; None when it is not part of the suite."""
     return file.relative_to(SUITE_FOLDER).as_posix() if SUITE_FOLDER in file.parents else None
 
 
 def id_of(item: pytest.Item) -> str:
-    """Return the id of a test of the suite, which is the same from whatever folder pytest was started."""
+    """Return the id of a suite test; it is the same from whatever folder pytest was started."""
     _, mark, inside = item.nodeid.partition("::")
     return f"{SUITE_FOLDER.name}/{_place_in_suite(item.path)}{mark}{inside}"
 
 
 def id_in(nodeid: str) -> str:
-    """Return the id of a test of the suite by its node id, whatever folder that starts from."""
+    """Return the id of a suite test, given its node id, whatever folder the node id is relative to."""
     path, mark, inside = nodeid.partition("::")
     return f"{SUITE_FOLDER.name}/{path.rpartition(f'{SUITE_FOLDER.name}/')[2]}{mark}{inside}"
 
@@ -97,7 +97,7 @@ def _draws(item: pytest.Item, operation: Any) -> str | None:
 
 
 def _fixtures(item: pytest.Item) -> Iterator[str]:
-    """Yield the fixtures of the profile that a test takes as arguments, or asks for by the name that it is given."""
+    """Yield the fixtures of the profile that a test takes as arguments, or requests by the name in a parameter."""
     given = getattr(getattr(item, "callspec", None), "params", {}).values()
     for name in (*getattr(item, "fixturenames", ()), *(value for value in given if isinstance(value, str))):
         if name in FIXTURES or name in PLURALS:
@@ -128,12 +128,12 @@ def _requirements(item: pytest.Item, contract: Contract, problems: list[str]) ->
 
 
 def once_each(items: Iterable[pytest.Item]) -> list[pytest.Item]:
-    """Leave out what pytest collected again, as it does for a file that is named twice: a test ends once."""
+    """Drop tests that pytest collected twice, as it does for a file that is named twice: a test may end only once."""
     return list({item.nodeid: item for item in items}.values())
 
 
 def put_in_order(items: list[pytest.Item], tests: Mapping[str, SuiteTest], contract: Contract) -> None:
-    """Let the tests of an area follow each other; in the end, file by file, of those that share what is made for it."""
+    """Put the tests of an area together; those that share prepared objects come last in it, file by file."""
 
     def place(item: pytest.Item) -> tuple[str, int]:
         if not is_suite(item):
@@ -145,19 +145,19 @@ def put_in_order(items: list[pytest.Item], tests: Mapping[str, SuiteTest], contr
 
 
 def let_the_longest_begin(items: list[pytest.Item], seconds_known: Mapping[str, float], workers: int) -> None:
-    """Put tests that workers share out into an order in which all workers end together."""
+    """Order tests that several workers share so that all workers end at about the same time."""
     suite = {id_of(item): item for item in items if is_suite(item)}
     order = in_order(list(suite), seconds_known, workers)
     items[:] = [*(item for item in items if not is_suite(item)), *(suite[name] for name in order)]
 
 
 def is_of_no_operation(item: pytest.Item) -> bool:
-    """Tell whether a test asks for every operation of some sort where the version of the target has none."""
+    """Tell whether a test is parametrized over operations of a sort that the target's version does not have."""
     parameters = getattr(getattr(item, "callspec", None), "params", {})
     return "operation" in parameters and not hasattr(parameters["operation"], "id")
 
 
-# -- what there is at all ----------------------------------------------------------------------------------------------
+# -- all tests of the suite --------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -185,7 +185,7 @@ def all_tests(contract: Contract, version: Version | None) -> Mapping[str, Suite
     It asks pytest once more, with no arguments, environment or plugins but the suite's own. Raise ContractError when
     the suite cannot be collected.
     """
-    # Sessions that follow each other in one process, as those of a proof do, have the same tests.
+    # Later sessions in the same process, such as those of a proof, have the same tests.
     key = (contract.digest, version)
     if key not in _COLLECTED:
         _COLLECTED[key] = _collected(contract, version)

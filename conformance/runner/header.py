@@ -1,4 +1,4 @@
-"""The header of a record: who tests what, with which text."""
+"""Builds the header of a record: who tests what, with which contract."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Beginning:
-    """With what a run begins."""
+    """What is fixed when a run begins."""
 
     seed: int
     started: datetime
@@ -65,7 +65,7 @@ def header_of(beginning: Beginning, contract: Contract, profile: Profile, option
 
 
 def _undeclared(profile: Profile, contract: Contract) -> tuple[str, ...]:
-    """Return the features that are not declared and that keep some requirement of the scope from being judged."""
+    """Return the features that are not declared, and without which some requirements of the scope cannot be judged."""
     claimed = [entry for entry in contract.requirements.values() if profile.claims(entry.area)]
     stated = {entry.feature for entry in claimed} | {
         name for name, row in PRESUMED.items() if profile.claims(row.presumed_in)
@@ -74,6 +74,6 @@ def _undeclared(profile: Profile, contract: Contract) -> tuple[str, ...]:
 
 
 def _allowed(profile: Profile, options: Options) -> dict[str, float]:
-    """Return what the run is allowed, by what the profile or the command calls it."""
+    """Return the limits of the run, by their names in the profile or on the command line."""
     given = {"max-requests": options.max_requests, "max-rps": options.max_rps, "minutes": options.minutes}
     return {**asdict(profile.retries), **{name: value for name, value in given.items() if value is not None}}

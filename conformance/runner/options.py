@@ -1,4 +1,4 @@
-"""What the operator can ask for: each option stated once, for `conformance run` and for pytest with the plugin."""
+"""The operator's options: each is defined once, for `conformance run` and for pytest with the plugin."""
 
 from __future__ import annotations
 
@@ -34,32 +34,32 @@ _NUMBERS: Mapping[Callable[[str], Any], str] = {int: "a whole number", float: "a
 
 @dataclass(frozen=True)
 class Option:
-    """An option of the command line, which gives a field of `Options` its value."""
+    """An option of the command line; it sets a field of `Options`."""
 
     name: str
     help: str
     type: Callable[[str], Any] = str
-    """Of what is given: str, int, float or Path; bool of a switch."""
+    """Type of the given value: str, int, float or Path; bool for a switch."""
     default: Any = None
     metavar: str | None = None
-    """What stands for the value in the help."""
+    """The placeholder for the value in the help."""
     repeated: bool = False
-    """Whether the field holds a tuple of what was given, in the order of the command line."""
+    """Whether the field holds a tuple of the given values, in the order of the command line."""
     choices: tuple[str, ...] | None = None
     least: int | None = None
     most: int | None = None
     excludes_least: bool = False
     """Whether a number has to be greater than `least`."""
     parse: Callable[[str], Any] | None = None
-    """Makes of a text what the field holds; raises UsageError where that is not possible."""
+    """Converts the text to the value of the field; raises UsageError when it cannot."""
 
     @property
     def field(self) -> Any:
-        """The field of a dataclass that has the value of this option."""
+        """The dataclass field for this option."""
         return field(default=() if self.repeated else self.default, metadata={"option": self})
 
     def number(self, text: str) -> float:
-        """Return the number that a text gives, as pytest asks for it; raise ArgumentTypeError for any other."""
+        """Convert a text to a number, as pytest expects of a type; raise ArgumentTypeError for anything else."""
         try:
             number: float = self.type(text)
         except ValueError:
@@ -71,7 +71,7 @@ class Option:
         return number
 
     def value_of(self, given: Any) -> Any:
-        """Return what the field holds for what was given."""
+        """Return the value of the field for what the operator gave."""
         if self.repeated:
             return tuple(map(self.parse, given)) if self.parse else tuple(given)
         return (self.parse(given) if given else None) if self.parse else given
@@ -203,9 +203,9 @@ class Options:
     workers: int = 1
     """How many processes run tests side by side, each in a world of its own."""
     arguments: tuple[str, ...] = ()
-    """Everything that pytest was given beyond where the suite lies."""
+    """All arguments that pytest was given, except where the suite lies."""
     pytest_arguments: tuple[str, ...] = ()
-    """What of it is pytest's own, as the operator gave it behind `--`; also from the environment."""
+    """Those of them that are pytest's own, as the operator gave them after `--`; also from the environment."""
 
     @property
     def selection(self) -> Selection:
@@ -218,7 +218,7 @@ class Options:
 
     @property
     def command(self) -> str:
-        """The command that makes the same run again, but for its seed, where it writes to and how much it says."""
+        """The command that repeats this run, without its seed, its output folder and its verbosity."""
         left_out = {_BY_AREA, "-q", "-v", *self.pytest_arguments}
         kept = [
             argument
@@ -232,11 +232,11 @@ class Options:
         return shlex.join(["conformance", "run", *kept, *behind])
 
 
-#: By field of `Options`.
+#: The options by their field of `Options`.
 OPTIONS: Mapping[str, Option] = {
     each.name: each.metadata["option"] for each in fields(Options) if "option" in each.metadata
 }
-#: The options that the command alone gives to pytest.
+#: The options that only the command gives to pytest.
 _BY_AREA, _WORKERS = "--by-area", re.compile(r"-n\d+")
 
 
@@ -273,9 +273,9 @@ def options_of(config: pytest.Config, workers: int = 1) -> Options:
 @cache
 def _left_by(folder: Path, *, has_target: bool) -> frozenset[str]:
     """
-    Return what failed or stayed open in an earlier run.
+    Return the requirements that failed or stayed open in an earlier run.
 
-    Raise UsageError where nothing did, there is none, or that run had a target and this one would test the reference.
+    Raise UsageError when there are none, when there is no such run, or when only that run had a target.
     """
     record = trusted_record(record_in(folder), Contract.load())
     if not has_target and EMBEDDED not in (record.header.version_source or EMBEDDED):
@@ -292,9 +292,9 @@ _LEFT = (Verdict.FAILED, Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TES
 
 def _of_the_operator(arguments: list[str]) -> tuple[str, ...]:
     """
-    Leave out what the command adds by itself, and write an option with its value in one word, as the command does.
+    Drop what the command adds by itself, and write an option and its value in one word, as the command does.
 
-    Where the suite lies is no business of who reads a report, and of who goes on with the run from elsewhere.
+    Where the suite lies matters neither to readers of a report nor to somebody who resumes the run on another machine.
     """
     own = suite_arguments()
     rest = arguments[len(own) :] if arguments[: len(own)] == own else arguments
@@ -315,7 +315,7 @@ def _is_the_suite(word: str, before: list[str]) -> bool:
 
 
 def _of_pytest(arguments: tuple[str, ...]) -> tuple[str, ...]:
-    """Return those arguments that are pytest's own, whatever the suite's options are among them."""
+    """Return only pytest's own arguments; options of the suite may stand among them."""
     switches = {"-q", "-v", _BY_AREA, *(option.name for option in OPTIONS.values() if option.type is bool)}
     with_value = {option.name for option in OPTIONS.values()} - switches
     return tuple(

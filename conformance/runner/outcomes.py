@@ -1,4 +1,4 @@
-"""What one test came to: exceptions of its phases turned into checks, and into what pytest is told."""
+"""Turns the exceptions of a test's phases into checks, and into what pytest is told."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from conformance.runner.session import Session
     from conformance.suite.context import TestContext
 
-#: What tests share, below the engine.
+#: The folder of helpers that tests share; it is not part of the engine.
 _SHARED = Path(suite.__file__).parent
 _NOT_CALLED = "pytest did not call it: --setup-only, --setup-plan, a mark or a plugin kept it from running"
 
 
 @dataclass
 class Running:
-    """A test that is under way, and what became of it so far."""
+    """A test that is running, and its outcome so far."""
 
     test: TestContext
     outcome: TestOutcome = TestOutcome.NOT_BEGUN
@@ -39,15 +39,15 @@ class Running:
     phase: str | None = None
     reason: Reason | None = None
     told: BaseException | None = None
-    """What pytest was told of it: anything else that pytest sees is not of our making."""
+    """The exceptions that pytest was told of; any other exception that pytest sees is not from the suite."""
 
     @property
     def has_not_begun(self) -> bool:
-        """Whether nothing of it was run so far."""
+        """Whether no part of it has run yet."""
         return self.outcome is TestOutcome.NOT_BEGUN
 
     def say(self, outcome: TestOutcome, detail: str | None = None, reason: Reason | None = None) -> None:
-        """Note what the test came to; a test that broke stays broken."""
+        """Set the outcome of the test; a test that broke stays broken."""
         if self.outcome is not TestOutcome.BROKEN:
             self.outcome, self.detail, self.reason = outcome, detail, reason
 
@@ -65,7 +65,7 @@ class Running:
         return exception
 
     def failure(self, text: str) -> BaseException:
-        """Return what pytest is told of a failure; with other fixtures than those that were promised there is none."""
+        """Return the exception for a failure: a skip where the test ran with other fixtures than the profile names."""
         if self.test.run.is_elsewhere:
             return self.tell(pytest.skip.Exception(text))
         return self.tell(pytest.fail.Exception(text, pytrace=False))
@@ -76,13 +76,13 @@ class Running:
 
 
 def setup_phase(running: Running, session: Session) -> Generator[None, object, object]:
-    """Let a test be set up; turn what keeps it from starting into a reason."""
+    """Run the setup of a test; turn whatever keeps the test from starting into a reason."""
     with running.test.run.client.arranging():
         return (yield from _judged(running, session, "setup"))
 
 
 def call_phase(running: Running, session: Session) -> Generator[None, object, object]:
-    """Let a test run; what it saw in passing fails it at its end."""
+    """Run a test; at its end, fail it for violations that it saw in passing."""
     result = yield from _judged(running, session, "call")
     failures = running.test.soft_failures
     running.say(TestOutcome.FAILED if failures else TestOutcome.PASSED, failures[0] if failures else None)
@@ -92,7 +92,7 @@ def call_phase(running: Running, session: Session) -> Generator[None, object, ob
 
 
 def teardown_phase(running: Running) -> Generator[None, object, object]:
-    """Let a test clean up; a target that can no longer be put in order spoils no result."""
+    """Run the teardown of a test; when the target can no longer be cleaned up, the results stay valid."""
     try:
         with running.test.run.client.arranging():
             return (yield)
@@ -105,7 +105,7 @@ def teardown_phase(running: Running) -> Generator[None, object, object]:
 
 
 def _each(error: Exception) -> Iterator[Exception]:
-    """Yield an exception, or each of several that pytest tells of together."""
+    """Yield an exception, or each exception of a group that pytest raised."""
     if isinstance(error, ExceptionGroup):
         for one in error.exceptions:
             yield from _each(one)
@@ -151,7 +151,7 @@ def _judged(running: Running, session: Session, phase: str) -> Generator[None, o
 
 
 def _last(running: Running, session: Session, end: Exception) -> BaseException:
-    """Let a test be the last one of the run; return what pytest is told of it."""
+    """End the run with this test; return the exception for pytest."""
     if isinstance(end, TargetGoneError):
         running.say(TestOutcome.INCONCLUSIVE, str(end), Reason.INTERRUPTED)
         running.test.results.leave_open(Reason.NO_ANSWER, str(end))
@@ -172,7 +172,7 @@ def _in_words(test: TestContext, violation: Violation) -> str:
 
 
 def _unmet_by(error: BaseException, test: TestContext) -> Unmet | None:
-    """Return what kept a test from going on where that is the target's doing; None where the suite is to blame."""
+    """Return why a test could not go on if the target is the cause; None if the suite is the cause."""
     if isinstance(error, Unmet):
         return error
     if isinstance(error, RecursionError):
@@ -187,10 +187,10 @@ def _unmet_by(error: BaseException, test: TestContext) -> Unmet | None:
 
 def _reads_answers(error: BaseException) -> bool:
     """
-    Tell whether an exception comes from where answers are read: a test, or what tests share.
+    Tell whether an exception was raised where answers are read: in a test, or in a helper that tests share.
 
-    The engine below it takes answers as they come, so that what breaks there is a fault of the suite, whatever the
-    target answered.
+    The engine must cope with any answer, so an exception in the engine is a bug of the suite, whatever the target
+    answered.
     """
     files = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)]
     own = [file for file in files if file.is_relative_to(HOME)]

@@ -1,4 +1,4 @@
-"""The pytest plugin that runs the suite: the only thing that does, for operators and for every proof."""
+"""The pytest plugin that runs the suite; operators and proofs all use it."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ SESSION = pytest.StashKey[Session]()
 _RUNNING = pytest.StashKey[Running]()
 _RERUNS = pytest.StashKey[Reruns]()
 _BRIEF = pytest.StashKey[bool]()
-"""Where the command shows a run: whether in as few words as there are."""
+"""Set where the command shows the run; true for the shortest output."""
 _SHOWS = pytest.StashKey[bool]()
-"""Whether the command shows what goes on, also before the first test."""
+"""Set where the command shows progress, also before the first test."""
 _EXIT = pytest.StashKey[ExitCode]()
 
 
@@ -73,7 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "together: tests of several areas that follow each other, since they share what is made for them",
     ):
         config.addinivalue_line("markers", line)
-    # What pytest itself writes of a run while it goes on: live logs and log files, and with -s whatever is printed.
+    # What pytest itself writes during a run: live logs, log files and, with -s, printed text.
     slips = ExitStack()
     config.add_cleanup(slips.close)
     slips.enter_context(guarded_logs(and_streams=config.option.capture == "no"))
@@ -97,7 +97,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _show_by_area(config: pytest.Config) -> None:
-    """Show progress by area where that was asked for; more words (-v) are pytest's own, and -q means none."""
+    """Show progress by area when the operator asked for it; -v keeps pytest's own display, and -q shows none."""
     option = config.option
     config.stash[_SHOWS] = option.by_area and option.verbose >= 0
     if not option.by_area or option.verbose > 0 or option.usepdb:
@@ -110,7 +110,7 @@ def _show_by_area(config: pytest.Config) -> None:
 
 
 def _leave_failures_to_the_verdict(config: pytest.Config) -> None:
-    """Let pytest itself say nothing more of what failed: the verdict says it, once, with what was expected."""
+    """Keep pytest from reporting failures itself: the verdict reports them once, with what was expected."""
     if _BRIEF not in config.stash:
         return
     config.option.verbose = min(config.option.verbose, -2)  # its own count of tests is no verdict
@@ -131,14 +131,14 @@ def session_of(config: pytest.Config) -> Session | None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: WorkerController) -> None:
-    """Tell a worker of pytest-xdist what it has to know of the run."""
+    """Tell a worker of pytest-xdist what it needs to know about the run."""
     session, number = node.config.stash[SESSION], int(node.workerinput["workerid"].removeprefix("gw"))
     node.workerinput.update(workers.told_to_worker(session, number))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: WorkerController, error: object | None) -> None:
-    """Take what a worker leaves behind when it ends."""
+    """Read the summary that a worker leaves when it ends."""
     session = node.config.stash[SESSION]
     if session.is_open and error:
         workers.note_crash(session, node.workerinput, error)
@@ -148,14 +148,14 @@ def pytest_testnodedown(node: WorkerController, error: object | None) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_handlecrashitem(crashitem: str) -> None:
-    """Say of a test that its worker crashed while it ran."""
+    """Record that a worker crashed while it ran this test."""
     for session in _KEEPING:
         workers.note_crashed_test(session, id_in(crashitem))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(node: WorkerController, ids: list[str]) -> None:
-    """Learn from the workers, who all collect the same, which tests are going to run."""
+    """Learn which tests will run from the workers, which all collect the same tests."""
     session = node.config.stash[SESSION]
     if session.is_open:
         session.say_deselected({id_in(name) for name in ids}, _deselected_by(node.config))
@@ -163,7 +163,7 @@ def pytest_xdist_node_collection_finished(node: WorkerController, ids: list[str]
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Write into the record what a worker's test wrote, before anything is shown that goes by it."""
+    """Write the lines of a worker's test into the record, before anything that depends on them is shown."""
     for session in _KEEPING:
         workers.take_over(session, report)
 
@@ -176,7 +176,7 @@ _KEEPING: list[Session] = []
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make one test per operation where a test asks for every operation."""
+    """Make one test per operation for a test that asks for every operation."""
     marker = metafunc.definition.get_closest_marker("every_operation")
     if marker is None:
         return
@@ -200,7 +200,7 @@ def _tested(contract: Contract, ids: frozenset[str]) -> frozenset[str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Read what each test verifies, plan the run, and leave out what is not planned or not selected."""
+    """Read what each test verifies, plan the run, and deselect tests that are not planned or not selected."""
     session = config.stash[SESSION]
     items[:] = once_each(item for item in items if not is_of_no_operation(item))
     if not any(is_suite(item) for item in items):
@@ -229,7 +229,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _everything(session: Session) -> Mapping[str, SuiteTest]:
-    """Return all tests of the suite, also those that arguments, the environment or a plugin leave out of this run."""
+    """Return all tests of the suite, also those that arguments, the environment or a plugin remove from this run."""
     try:
         return all_tests(session.contract, session.version)
     except ContractError as error:
@@ -237,7 +237,7 @@ def _everything(session: Session) -> Mapping[str, SuiteTest]:
 
 
 def _deselected_by(config: pytest.Config) -> str:
-    """Return what took tests out of the run other than the suite's own options."""
+    """Return what deselected tests, apart from the suite's own options."""
     given = config.stash[SESSION].options.pytest_arguments
     return f"left out by the arguments for pytest: {' '.join(given)}" if given else "left out by a plugin of pytest"
 
@@ -247,7 +247,7 @@ def _deselected_by(config: pytest.Config) -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    """Begin the run before the first test: target up, record open. True where there can be none, and pytest stops."""
+    """Start the run before the first test: target up, record open. Return True, to stop pytest, if it cannot start."""
     config, state = session.config, session.config.stash[SESSION]
     workers.go_on(config)
     suite = [item for item in session.items if is_suite(item)]
@@ -275,7 +275,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 
 
 def _give_up(session: pytest.Session, error: ConformanceError) -> bool:
-    """Run nothing, say why in one message, and end with the exit code of the record, or of the error without one."""
+    """Run nothing, print the reason once, and exit with the code of the record, or of the error if there is none."""
     session.config.stash[_EXIT] = session.config.stash[SESSION].exit_code or error.exit_code
     _leave_failures_to_the_verdict(session.config)
     if not workers.is_worker(session.config):  # who keeps the record meets the same, and says it once
@@ -285,7 +285,7 @@ def _give_up(session: pytest.Session, error: ConformanceError) -> bool:
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[None, None, None]:
-    """End the run after pytest has let the last test clean up, also an interrupted one, and give its exit code."""
+    """End the run after pytest has torn down the last test, also when it was interrupted, and set its exit code."""
     state = session.config.stash.get(SESSION, None)
     try:
         yield
@@ -330,7 +330,7 @@ def _why_stopped(session: pytest.Session, state: Session) -> str | None:
 
 
 def _exit_status(session: pytest.Session, state: Session, exitstatus: int) -> int:
-    """Return the verdict's exit code, unless pytest was interrupted or broke; what ran nothing is no success."""
+    """Return the verdict's exit code, unless pytest was interrupted or broke; a run without tests is no success."""
     if state.terminated:
         return int(ExitCode.TERMINATED)
     if _EXIT in session.config.stash:
@@ -346,7 +346,7 @@ def _exit_status(session: pytest.Session, state: Session, exitstatus: int) -> in
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """End the terminal's output with verdict, counts, what failed and where the report is."""
+    """Print verdict, counts, failures and the path of the report at the end of the terminal output."""
     state = config.stash.get(SESSION, None)
     if state is None or state.result is None or state.record is None or state.writer.recorder is None:
         return
@@ -371,7 +371,7 @@ def suite(request: pytest.FixtureRequest) -> Session:
 
 @pytest.fixture(autouse=True)
 def _within_time(request: pytest.FixtureRequest) -> None:
-    """Begin no test when the operator's minutes are over."""
+    """Start no test when the operator's minutes are over."""
     if is_suite(request.node):
         request.config.stash[SESSION].require_time()
 
@@ -381,7 +381,7 @@ def _within_time(request: pytest.FixtureRequest) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
-    """Let this thread work for a test from before its first fixture until after its last; run it again where needed."""
+    """Make a test current in this thread from before its first fixture until after its last; rerun it if needed."""
     session = item.config.stash[SESSION]
     if not is_suite(item) or session.run is None or session.plan is None or session.is_over:
         return (yield)
@@ -394,7 +394,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if reruns.is_plagued:
         session.run.client.persevere()
     session.writer.hold()
-    # When the run is interrupted the test stays the one of this thread: its fixtures still have to put things back.
+    # When the run is interrupted, the test stays current in this thread: its fixtures still have to restore things.
     result = yield
     enter(None)
     while is_first and reruns.is_wanted:
@@ -409,7 +409,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def _ended(item: pytest.Item, session: Session, test: TestContext, *, is_last: bool = False) -> None:
-    """Write what a test came to, or keep it where the test is to run once more."""
+    """Write the result of a test, or keep it where the test will run again."""
     reruns, lines = item.stash[_RERUNS], session.writer.release()
     is_last = is_last or session.stopped is not None
     counting = reruns.lines_at_last(lines) if is_last else reruns.lines_after(lines, test)
@@ -423,19 +423,19 @@ def _running(item: pytest.Item) -> Running | None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
-    """Turn what keeps a test from starting into a reason."""
+    """Turn whatever keeps a test from starting into a reason."""
     return (yield from _phase(item, outcomes.setup_phase))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Turn what a test comes to into checks."""
+    """Turn the outcome of a test into checks."""
     return (yield from _phase(item, outcomes.call_phase))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
-    """Let a target that can no longer be put in order spoil no result."""
+    """Keep the results when the target can no longer be cleaned up."""
     running = _running(item)
     return (yield) if running is None else (yield from outcomes.teardown_phase(running))
 
@@ -443,7 +443,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
 def _phase(
     item: pytest.Item, phase: Callable[[Running, Session], Generator[None, object, object]]
 ) -> Generator[None, object, object]:
-    """Let a test of the suite go through a phase; let pytest stop when no further test is begun, and say why."""
+    """Run a phase of a suite test; when no further test may start, stop pytest and say why."""
     running, session = _running(item), item.config.stash[SESSION]
     if running is None:
         return (yield)
@@ -458,7 +458,7 @@ def _phase(
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Take note of what broke around a test, in a mark or in another plugin; end the test after its last phase."""
+    """Record what broke outside a test, in a mark or another plugin; end the test after its last phase."""
     report = _without_secrets((yield))
     running = _running(item)
     if running is None:
@@ -479,7 +479,7 @@ def pytest_runtest_makereport(
 
 
 def _without_secrets(report: pytest.TestReport) -> pytest.TestReport:
-    """Leave secrets out of what pytest and other plugins show of a test: they do not read the record."""
+    """Remove secrets from what pytest and other plugins show of a test, because they do not read the record."""
     if report.longrepr is not None and (text := str(report.longrepr)) != (shown := REDACTION.pieces(text)):
         report.longrepr = shown
     report.sections = [(name, REDACTION.text(content)) for name, content in report.sections]
@@ -487,5 +487,5 @@ def _without_secrets(report: pytest.TestReport) -> pytest.TestReport:
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
-    """Tell pytest's own display of a test that failed and runs once more."""
+    """Tell pytest's own display when a test failed and will run again."""
     return (TRIED_AGAIN, "R", TRIED_AGAIN.upper()) if report.outcome == TRIED_AGAIN else None

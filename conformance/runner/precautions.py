@@ -1,4 +1,4 @@
-"""What a run does so that nothing it changes stays: marks on its worlds, their ledgers, and putting back."""
+"""Makes sure that nothing a run changes stays: marks its worlds, keeps their ledgers, and restores what it changed."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from conformance.target import Profile
 
 _NAME = "ledger"
-#: How long what was just made may take to be as it will be.
+#: How long a new object may take until it is in its final state.
 _PATIENCE_SECONDS = 5
-#: What asks a process to end.
+#: The signals that ask a process to end.
 ENDING = (signal.SIGTERM, signal.SIGHUP)
-#: How many worlds are marked, or put back, at once.
+#: How many worlds are marked, or restored, at once.
 _WORLDS_AT_ONCE = 16
 
 
@@ -47,20 +47,20 @@ def ledgers_in(folder: Path) -> list[Path]:
 
 @dataclass
 class Precautions:
-    """The ledgers and marks of a run, as far as this process has to do with them."""
+    """The ledgers and marks of a run, as far as this process handles them."""
 
     profile: Profile
-    """With all of its worlds."""
+    """The profile, with all of its worlds."""
     folder: Path
     told: dict[str, Any]
-    """What a ledger says of the run: its name as `run`, and more."""
+    """What the ledger's header says about the run: its name as `run`, and more."""
     _ledger: Ledger | None = None
     _client: Client | None = None
     _marks: list[Marker] = field(default_factory=list)
 
     @classmethod
     def of(cls, profile: Profile, file: Path | None, folder: Path, run: str) -> Self:
-        """Return those of a run by its name, with the file of its profile and the folder that it writes to."""
+        """Return the precautions of a run, given its name, the file of its profile and its output folder."""
         told = {
             "run": run,
             "base_url": profile.redacted()["base_url"],
@@ -70,16 +70,16 @@ class Precautions:
         return cls(profile, folder, told)
 
     def end_earlier(self) -> None:
-        """Put back what a killed run left in this folder, and take its marks away: this run goes on with it."""
+        """Restore what a killed run left in this folder and remove its marks, because this run continues it."""
         restored(self.folder, self.profile)
         released(self.folder, self.profile)
 
     def begin(self, worlds: Collection[int], *, restores: bool) -> Iterator[str]:
         """
-        Mark the worlds, put back what earlier runs left open, and begin the ledgers; yield what there is to say of it.
+        Mark the worlds, restore what earlier runs left open, and begin the ledgers; yield messages about it.
 
-        Raise TargetError when another run uses one of the worlds (`release` takes the marks of the others away), and
-        when a ledger would take the place of one that is still needed.
+        Raise TargetError when another run uses one of the worlds (`release` removes the marks on the others), or when a
+        ledger would overwrite one that is still needed.
         """
         with ThreadPoolExecutor(_at_once(self.profile)) as pool:
             yield from filter(None, pool.map(self._marked, worlds))
@@ -95,7 +95,7 @@ class Precautions:
                 forget_ledgers(self.profile.base_url, run)
             else:
                 left = restored(folder, self.profile)
-                but = f", but for {'; '.join(left)}" if left else ""
+                but = f", except for {'; '.join(left)}" if left else ""
                 yield f"Run {run} did not end. What it changed has been put back first{but}."
         needed = self._open_here()
         if needed:
@@ -120,7 +120,7 @@ class Precautions:
         return taken_over
 
     def _open_here(self, base_url: str | None = None) -> dict[str, Path]:
-        """Return the runs, of one target or of any, that wrote to this folder and whose changes were not put back."""
+        """Return the runs, of one target or of any, that wrote to this folder and whose changes are not restored."""
         found = {}
         for file in ledgers_in(self.folder):
             with suppress(UsageError):  # it says nothing that could be put back
@@ -131,10 +131,10 @@ class Precautions:
 
     def keep_ledger(self, run: Run, world: int, plan: Plan | None = None) -> None:
         """
-        Write down from now on what the calls of a run change in a world.
+        From now on, write into a ledger what the calls of a run change in a world.
 
-        Where its plan has tests that make what nothing takes away, it gets groups for that before the first test, which
-        go in the end. Not now: a worker may be up before the run has marked its worlds and begun the ledgers.
+        When the plan has tests that create objects which no call can delete, the run gets groups for them before the
+        first test, and removes these at the end. Not now: a worker may start before the run has marked its worlds.
         """
         settings = run.profile.client_settings(1, run=self.told["run"])
         self._client = Client(settings, beside=True, paced_with=run.client)
@@ -151,35 +151,35 @@ class Precautions:
         return self.folder / (f"{_NAME}-{world}.jsonl" if world else f"{_NAME}.jsonl")
 
     def close(self) -> None:
-        """Write nothing down any more."""
+        """Stop writing to the ledger."""
         if self._ledger is not None:
             self._ledger.close()
         if self._client is not None:
             self._client.close()
 
     def release(self) -> None:
-        """Take the marks of this run away."""
+        """Remove the marks of this run."""
         with ThreadPoolExecutor(_at_once(self.profile)) as pool:
             marks, self._marks = self._marks, []
-            # One that stays is of a process that is no more: it is taken over.
+            # A mark that stays belongs to a process that has ended, so a later run takes it over.
             for done in [pool.submit(mark.release) for mark in marks]:
                 done.result()
 
     def put_back(self) -> tuple[str, ...]:
-        """Put back what this run changed in all of its worlds; return what is left."""
+        """Restore what this run changed in all of its worlds; return what is left."""
         self.close()
         return restored(self.folder, self.profile)
 
 
 def _see_to(own: OwnGroups, run: Run) -> None:
-    """Let a run have groups of its own, also after a target has lost them, as one does that begins anew."""
+    """Make groups of its own for a run, again if the target has lost them, as one that was reset has."""
     retries = run.client.retries
     if not own.were_tried or own.are_lost(retries.counts.total() + retries.unanswered.total()):
         run.include(own.profile())
 
 
 def _moved_to(folder: Path, run: str) -> Path:
-    """Return where the ledger of a run is by now: folders of reports are renamed. As it was where it is nowhere."""
+    """Return the present folder of a run's ledger, because folders of reports are renamed; the old one if not found."""
     beside = (file.parent for file in sorted(folder.parent.glob(f"*/{_NAME}*.jsonl")))
     return next((place for place in (folder, *beside) if _has_ledger_of(place, run)), folder)
 
@@ -193,7 +193,7 @@ def _has_ledger_of(folder: Path, run: str) -> bool:
 
 
 def _concerns(folder: Path, worlds: Collection[int]) -> bool:
-    """Tell whether what lies open in a folder is, or may be, of one of these worlds."""
+    """Tell whether the open ledger of a folder concerns, or may concern, one of these worlds."""
     with suppress(UsageError):
         files = ledgers_in(folder)
         return not files or any(Content.read(file).header["world"] in worlds for file in files)
@@ -202,9 +202,9 @@ def _concerns(folder: Path, worlds: Collection[int]) -> bool:
 
 def when_terminated(act: Callable[..., None]) -> Callable[[], object]:
     """
-    Let SIGTERM and SIGHUP do something, unless somebody else sees to it; return what lets them end the process again.
+    Call `act` on SIGTERM and SIGHUP, unless they have a handler; return a function that resets them.
 
-    SIGHUP comes when the terminal is closed; nohup has it ignored, and so it is then.
+    SIGHUP comes when the terminal is closed; under nohup it is ignored, and stays ignored.
     """
     in_main_thread = threading.current_thread() is threading.main_thread()
     free = [number for number in ENDING if in_main_thread and signal.getsignal(number) is signal.SIG_DFL]
@@ -220,7 +220,7 @@ def when_terminated(act: Callable[..., None]) -> Callable[[], object]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Let nobody interrupt what follows, as far as that is for this thread to say."""
+    """Ignore interrupts while the context lasts, as far as this thread can."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -234,9 +234,9 @@ def undisturbed() -> Iterator[None]:
 
 def restored(folder: Path, profile: Profile) -> tuple[str, ...]:
     """
-    Put back what the ledgers of a folder say, unless it has been; return what is left, or could not be put back.
+    Restore what the ledgers of a folder list, unless that was done; return what is left or could not be restored.
 
-    The first time somebody interrupts it, it ends and says how to go on.
+    The first interrupt ends it, with a message that says how to continue.
     """
     is_over, files = threading.Event(), ledgers_in(folder)
     with ThreadPoolExecutor(_at_once(profile)) as pool:
@@ -263,7 +263,7 @@ def restored(folder: Path, profile: Profile) -> tuple[str, ...]:
 
 
 def _put_back(file: Path, profile: Profile, is_over: Callable[[], bool]) -> tuple[tuple[str, ...], str | None]:
-    """Put back what the ledger of one world says; return what is left, and why the ledger stays open where it does."""
+    """Restore what the ledger of one world lists; return what is left, and the reason if the ledger stays open."""
     if is_over():
         return (), "interrupted"
     try:
@@ -277,12 +277,12 @@ def _put_back(file: Path, profile: Profile, is_over: Callable[[], bool]) -> tupl
 
 
 def _at_once(profile: Profile) -> int:
-    """Return how many worlds of a target are dealt with at once: one after the other where it is called slowly."""
+    """Return how many worlds of a target are handled at once: one by one where the rate of calls is limited."""
     return 1 if profile.limits.requests_per_second else _WORLDS_AT_ONCE
 
 
 def released(folder: Path, profile: Profile) -> None:
-    """Take away the marks that the run of a folder left on its worlds."""
+    """Remove the marks that the run of a folder left on its worlds."""
     for file in ledgers_in(folder):
         with suppress(UsageError):  # one that cannot be read is told of where it is to be put back
             header = Content.read(file).header

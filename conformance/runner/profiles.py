@@ -1,4 +1,4 @@
-"""Which profile a run has: what the operator's options make of a file, and of what the target says of itself."""
+"""Builds the profile of a run from the operator's options, a file, and what the target reports about itself."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from conformance.http.client import Client
     from conformance.runner.options import Options
 
-#: The profile where only a base URL is given.
+#: The name of the profile where only a base URL is given.
 DEFAULT_PROFILE = Path("target.yaml")
 #: Where reports go unless the operator names a folder.
 REPORTS = Path("reports")
 
 
 def profile_of(options: Options) -> tuple[Profile | None, tuple[str, ...]]:
-    """Return the profile of the target with its version, and what there is to warn of; None for the reference."""
+    """Return the profile of the target with its version, and warnings; None for the profile of the reference."""
     profile = _declared(options)
     if profile is None:
         return None, ()
@@ -42,7 +42,7 @@ def profile_of(options: Options) -> tuple[Profile | None, tuple[str, ...]]:
 
 
 def reference_version(options: Options) -> str:
-    """Return the version that the embedded reference shall have, which always knows it."""
+    """Return the version that the embedded reference will have; it always has a known one."""
     from conformance.target.embedded import DEFAULT_VERSION  # noqa: PLC0415 - brings the server, for no worker
 
     return DEFAULT_VERSION if options.version is None or options.version == AUTO else options.version
@@ -58,16 +58,16 @@ def reference_target(options: Options, judged_by: Version | None) -> Iterator[Pr
     is_judged_otherwise = judged_by is not None and judged_by != Version.parse(played)
     source = f"--as-of, of {EMBEDDED} of version {played}" if is_judged_otherwise else EMBEDDED
     with embedded_target(played) as profile:
-        # The reference keeps the rate; whether that is to be seen, at the cost of minutes, is for the operator to say.
+        # The reference can enforce the rate limit; the operator decides whether testing it is worth some minutes.
         features = {**profile.features, "completion_rate_limit": "slow" in options.include}
         yield replace(profile, version=judged_by, version_source=source, features=features)
 
 
 def contradictions(profile: Profile, client: Client, options: Options) -> tuple[str, ...]:
     """
-    Hold a profile against its target by reading, and return in sentences what that contradicts.
+    Check a profile against its target with reads only, and return each contradiction as a sentence.
 
-    Raise TargetError with a table of it unless the operator forces the run.
+    Raise TargetError with a table of the contradictions unless the operator forces the run.
     """
     worlds = range(min(options.workers, len(profile.worlds) + 1))
     wrong = [one for one in check_profile(profile, client, worlds) if one.state is State.CONTRADICTED]

@@ -1,4 +1,4 @@
-"""Progress of a run by area, with what is left: a display that moves on a terminal, plain lines in a log."""
+"""Progress of a run by area, with the time left: a moving display on a terminal, plain lines in a log."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
     from conformance.runner.session import Session
 
-#: A log that says nothing for so long gets a line that says how far the run is.
+#: After this many silent seconds, a log gets a line that says how far the run is.
 SILENCE_SECONDS = 15.0
 
 #: The outcome of a test that failed and runs once more: a category of our own, as plugins may have.
 TRIED_AGAIN = "tried again"
-#: What a report says of a test that pytest began and the run did not: the run was over.
+#: Marks the report of a test that pytest began after the run was over, so that it did not run.
 NOT_RUN = ("conformance", "not run")
 _TICK_SECONDS = 0.5
-#: What shares tests out, and what shows the state of workers, by the names under which pytest-xdist registers them.
+#: The plugins that distribute tests and show the state of workers, by the names that pytest-xdist gives them.
 _SHARES_OUT, _SHOWS_WORKERS = "dsession", "terminaldistreporter"
 _BAR = 20
 
@@ -50,7 +50,7 @@ class _Area:
     done: int = 0
     failed: int = 0
     skipped: int = 0
-    """Tests that came to nothing: inconclusive, or not for this target."""
+    """Tests without a verdict: inconclusive, or not for this target."""
     seconds: float = 0.0
 
     @property
@@ -65,15 +65,15 @@ class State:
     """How far a run is."""
 
     area: str
-    """The area of the test that began last, with how many of its tests have ended."""
+    """The area of the test that started last, with how many of its tests have ended."""
     done: int
     total: int
     rest: str
-    """Failures, time gone and time left, in words."""
+    """Failures, elapsed time and time left, in words."""
 
     @property
     def words(self) -> str:
-        """All that stands behind the area; before the first test nothing is counted."""
+        """The text after the area; before the first test it has no counts."""
         return f"{self.done}/{self.total} in all  {self.rest}" if self.total else self.rest
 
 
@@ -81,36 +81,36 @@ class Screen(Protocol):
     """Where progress is shown."""
 
     def say(self, line: str, result: str = "", more: str = "") -> None:
-        """Show a line that stays; `result` is the part in its middle that may have a colour."""
+        """Show a line that stays; `result` is the middle part, which may be coloured."""
 
     def status(self, state: State) -> None:
-        """Show how far the run is, in a way that need not stay."""
+        """Show how far the run is; this line may be overwritten."""
 
 
 class Live:
-    """A terminal: below the lines that stay, one moves."""
+    """A terminal: one line moves below the lines that stay."""
 
     def __init__(self, console: Console) -> None:
         """Draw on a console between `__enter__` and `__exit__` of `display`."""
         columns = (TextColumn("{task.description}"), BarColumn(_BAR), TextColumn("{task.fields[rest]}"))
-        # What tests print is pytest's to keep, so nothing is redirected.
+        # pytest captures what tests print, so nothing is redirected here.
         self.display = Display(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
         self._task = self.display.add_task("", rest="", visible=False)
 
     def say(self, line: str, result: str = "", more: str = "") -> None:
-        """Write a line above the one that moves."""
+        """Write a line above the moving one."""
         style = "green" if result.strip() == "ok" else "red" if "failed" in result else "yellow"
         self.display.console.print(Text.assemble(line, (result, style), more))
 
     def status(self, state: State) -> None:
-        """Let the line that moves say something else."""
+        """Change the text of the moving line."""
         counted: dict[str, Any] = {"completed": state.done, "total": state.total or None}
         self.display.update(self._task, description=state.area, rest=state.words, visible=True, **counted)
 
 
 @dataclass
 class Log:
-    """A file or pipe: whole lines without control characters, and a sign of life after a silence."""
+    """A file or pipe: whole lines without control characters, and a status line after a silence."""
 
     console: Console
     clock: Callable[[], float] = time.monotonic
@@ -122,7 +122,7 @@ class Log:
         self._at = self.clock()
 
     def status(self, state: State) -> None:
-        """Write a line when nothing was written for a while."""
+        """Write a line when nothing has been written for a while."""
         if self.clock() - self._at >= SILENCE_SECONDS:
             self.say(f"{state.area}  {state.words}")
 
@@ -142,7 +142,7 @@ class Progress:
         """
         Take all tests that will run, each with its area.
 
-        `workers` is how many run side by side, `work` how much work each test is; without it all are alike.
+        `workers` is how many tests run side by side, `work` is each test's amount of work; by default all are equal.
         """
         self._tests = tests
         self._screen = screen
@@ -155,13 +155,13 @@ class Progress:
         self._lock = threading.Lock()
 
     def opened(self, note: str) -> None:
-        """Say what is going to be run."""
+        """Show how many tests of how many areas will run."""
         tests, areas = plural(len(self._tests), "test"), plural(len(self._areas), "area")
         with self._lock:
             self._screen.say(f"{tests} of {areas}, {note}")
 
     def began(self, test: str) -> None:
-        """Note that a test runs from now on."""
+        """Note that a test has started."""
         with self._lock:
             self._now = self._tests.get(test, self._now)
             if test in self._tests:
@@ -169,7 +169,7 @@ class Progress:
         self.tick()
 
     def ended(self, test: str, seconds: float, *, failed: bool, skipped: bool) -> None:
-        """Note that a test has ended, and how; say so when it was the last one of its area."""
+        """Note that a test has ended, and how; print its area's line when it was the last test of the area."""
         if test not in self._tests:
             return
         with self._lock:
@@ -186,13 +186,13 @@ class Progress:
                 self._say_how_it_went(area, f"{self._done}/{len(self._tests)} in all")
 
     def tick(self) -> None:
-        """Show that time goes by."""
+        """Update the elapsed time."""
         with self._lock:
             if self._now is not None:
                 self._screen.status(self._state(self._areas[self._now]))
 
     def closed(self) -> None:
-        """Say which areas were begun and not finished."""
+        """Print the areas that were begun and not finished."""
         with self._lock:
             self._now = None
             for area in self._areas.values():
@@ -216,16 +216,16 @@ class Progress:
         return State(f"{area.name} {area.done}/{area.total}", self._done, len(self._tests), rest)
 
     def _rest(self) -> str:
-        """Guess the time that is left; empty as long as there is nothing to guess by."""
+        """Estimate the time left; empty while there is nothing to estimate from."""
         seconds = self._time_left.seconds()
         return "" if seconds is None else f", about {_minutes(seconds)} left"
 
 
 class ByArea:
-    """A pytest plugin: progress by area in the place of a sign for each test."""
+    """A pytest plugin that shows progress by area instead of a sign for each test."""
 
     def __init__(self, session: Session, *, is_shown: bool) -> None:
-        """Take the session that is run; or show nothing at all."""
+        """Take the running session; show nothing unless `is_shown`."""
         self._session = session
         self._is_shown = is_shown
         self._open = ExitStack()
@@ -243,7 +243,7 @@ class ByArea:
 
     # Neither first nor last: the session has begun and made its plan, and no test runs yet.
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Show progress from now on."""
+        """Start to show progress."""
         self._show(session.config)
         self._begin(item.nodeid for item in session.items)
 
@@ -256,12 +256,12 @@ class ByArea:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        """Make room for what the run came to."""
+        """Close the display to make room for the summary."""
         self._open.close()
 
     @pytest.hookimpl(optionalhook=True, trylast=True)
     def pytest_xdist_node_collection_finished(self, node: WorkerController, ids: list[str]) -> None:
-        """Learn from the first worker which tests there are: where workers run them, pytest-xdist has the loop."""
+        """Learn from the first worker which tests will run, because with workers pytest-xdist has the loop."""
         self._show(node.config)
         self._begin(ids)
 
@@ -271,7 +271,7 @@ class ByArea:
             self._progress.began(id_in(nodeid))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note what a phase of a test came to, and after the last one that it has ended."""
+        """Note the outcome of a test's phase, and the end of the test after its last phase."""
         name = id_in(report.nodeid)
         self._seen.setdefault(name, set()).add(report.outcome)
         self._seconds[name] = self._seconds.get(name, 0.0) + report.duration
@@ -293,7 +293,7 @@ class ByArea:
             return
         workers = self._session.options.workers
         known = self._session.durations.known()
-        # Weights are seconds where an earlier run tells some of them, and else requests.
+        # Weights are seconds if an earlier run measured some of them, and requests otherwise.
         pace = (lambda: 1.0) if known.keys() & tests.keys() else self._seconds_per_request
         work = Work(weights_of(list(tests), known), pace)
         self._progress = Progress(tests, self._screen, workers=workers, work=work)
@@ -301,7 +301,7 @@ class ByArea:
         self._progress.opened(f"{self._session.subject}, seed {self._session.seed}{side_by_side}")
 
     def _seconds_per_request(self) -> float | None:
-        """Return how long tests took for each request so far; before the first has ended, how long an answer took."""
+        """Return the seconds per request in the tests so far; before the first test has ended, the time per answer."""
         requests, run = self._session.writer.requests_of_ended, self._session.run
         if requests:
             return self._seconds_of_ended / requests
@@ -317,15 +317,15 @@ class ByArea:
 
 
 class FewWords:
-    """A pytest plugin: workers come up, and a run that is interrupted or stops ends, without words of pytest's own."""
+    """A pytest plugin that hides pytest's own messages when workers start, and when a run is interrupted or stops."""
 
     def __init__(self, session: Session) -> None:
-        """Note there that somebody interrupts, and look there whether the run is over."""
+        """Record interrupts in the session, and read from it whether the run is over."""
         self._session = session
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Let pytest-xdist say nothing of how workers come up."""
+        """Hide pytest-xdist's messages about starting workers."""
         manager = session.config.pluginmanager
         shares_out = manager.get_plugin(_SHARES_OUT)
         if shares_out is not None and manager.has_plugin(_SHOWS_WORKERS):
@@ -334,17 +334,17 @@ class FewWords:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection(self) -> Generator[None, object, object]:
-        """Go on to the end when somebody interrupts."""
+        """Finish normally when somebody interrupts."""
         return (yield from self._to_the_end())
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self) -> Generator[None, object, object]:
-        """Go on to the end when somebody interrupts."""
+        """Finish normally when somebody interrupts."""
         return (yield from self._to_the_end())
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self) -> bool | None:
-        """Pass over what is left when the target is gone or the time is over."""
+        """Skip the remaining tests when the target is gone or the time is over."""
         return True if self._session.is_over else None
 
     def _to_the_end(self) -> Generator[None, object, object]:
@@ -357,7 +357,7 @@ class FewWords:
 
 @contextmanager
 def before_tests(session: Session, config: pytest.Config) -> Iterator[None]:
-    """Show that a run looks at its target as long as the context lasts: minutes, where it may call it seldom."""
+    """Show that a run is checking its target while the context lasts; at a low rate that takes minutes."""
     started = time.monotonic()
 
     def tick() -> None:
@@ -374,7 +374,7 @@ def before_tests(session: Session, config: pytest.Config) -> Iterator[None]:
 
 @contextmanager
 def _ticking(tick: Callable[[], None]) -> Iterator[None]:
-    """Let time be seen to go by as long as the context lasts, also while one test takes long."""
+    """Update the elapsed time while the context lasts, also during one long test."""
     is_over = threading.Event()
 
     def go() -> None:
@@ -391,7 +391,7 @@ def _ticking(tick: Callable[[], None]) -> Iterator[None]:
 
 
 class _Forgiving(io.TextIOBase):
-    """A stream whose reader may go away: that is for those to notice who write results."""
+    """A stream that ignores a reader who goes away; only the code that writes results has to notice that."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -417,12 +417,12 @@ class _Forgiving(io.TextIOBase):
 
 
 def forgiving(stream: TextIO) -> TextIO:
-    """Return a stream that writes on another as long as somebody reads that, and into nothing afterwards."""
+    """Return a stream that writes to another one while somebody reads that, and discards text afterwards."""
     return cast("TextIO", _Forgiving(stream))
 
 
 def screen_on(stream: TextIO, *, colour: bool, may_move: bool) -> Live | Log:
-    """Return what shows progress on a stream: one that moves only where somebody watches a terminal."""
+    """Return a progress display for a stream: a moving one only where somebody watches a terminal."""
     file = forgiving(stream)
     plain = {"highlight": False, "markup": False, "emoji": False, "soft_wrap": True}
     console = Console(file=file, no_color=not colour, **plain)  # type: ignore[arg-type]
@@ -433,14 +433,14 @@ def screen_on(stream: TextIO, *, colour: bool, may_move: bool) -> Live | Log:
 
 @contextmanager
 def _screen(config: pytest.Config) -> Iterator[Screen]:
-    """Open the terminal or log behind standard output, past pytest's capturing of what tests print."""
+    """Open the terminal or log behind standard output, bypassing pytest's capture."""
     sys.stdout.flush()
     stream: TextIO = sys.stdout
-    with suppress(OSError, ValueError):  # with no file behind it, as in a test, it is written to directly
+    with suppress(OSError, ValueError):  # without a file behind it, as in a test, write to it directly
         stream = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="replace")
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     colour = bool(reporter is not None and reporter.hasmarkup)
-    # Where tests write to the terminal themselves (-s), or nobody sits before it, nothing moves.
+    # Where tests write to the terminal themselves (-s), or nobody watches it, nothing moves.
     screen = screen_on(stream, colour=colour, may_move=config.option.capture != "no" and not os.environ.get("CI"))
     try:
         if isinstance(screen, Live):

@@ -1,4 +1,4 @@
-"""Where the lines of a run go."""
+"""Collects the lines of a run and passes them on."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ if TYPE_CHECKING:
 
 class RecordWriter:
     """
-    Takes the lines of a run: for its record, or for the process that keeps the record.
+    Takes the lines of a run and writes them to its record, or keeps them for the process that has the record.
 
-    The lines of a running test are held until it has ended, since it may run again before any of them counts.
+    The lines of a running test are held until it has ended, because it may run again before any of them counts.
     """
 
     def __init__(self) -> None:
         self.recorder: Recorder | None = None
-        """The record; None before it is begun, and in a process that keeps none."""
+        """The record; None before it is begun, and in a process that keeps no record."""
         self.lines: list[Line] = []
-        """What a process that keeps no record has to say, until somebody takes it."""
+        """The lines of a process that keeps no record, until another process fetches them."""
         self.ended: set[str] = set()
         """The tests that ended."""
         self.requests_of_ended = 0
-        """How many requests they sent."""
+        """How many requests these tests sent."""
         self._held: list[Line] | None = None
 
     def hold(self) -> None:
-        """Hold what is written from now on, until `release`."""
+        """Hold the lines that are written from now on, until `release`."""
         self._held = []
 
     def release(self) -> list[Line]:
-        """Return what was held, and hold nothing from now on."""
+        """Return the held lines, and stop holding."""
         held, self._held = self._held or [], None
         return held
 
@@ -45,7 +45,7 @@ class RecordWriter:
             self.write_at_once(line)
 
     def write_at_once(self, line: Line) -> None:
-        """Write a line although those of the running test are held."""
+        """Write a line at once, although the lines of the running test are held."""
         if isinstance(line, TestEnd):
             self.ended.add(line.test)
             self.requests_of_ended += line.requests

@@ -1,9 +1,9 @@
 """
-A test runs again for one of three reasons, and what it wrote each time is put together to one result.
+A test runs again for one of three reasons; what all its attempts wrote is combined into one result.
 
-- The network spoiled it: nobody knows what a call did that was not answered. It begins anew, and nothing of it counts.
-- It failed: it runs once more. What fails again is a failure, and what does not is unstable.
-- It could not be brought to what it verifies: it is tried with other fixtures of the world.
+- A network error spoiled it: nobody knows what an unanswered call did. It starts again, and the attempt does not count.
+- It failed: it runs once more. If it fails again it is a failure, otherwise it is unstable.
+- It could not reach the state that it verifies: it runs with other fixtures of the world.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from conformance.results.recorder import Line
     from conformance.suite.context import Run, TestContext
 
-#: How often the same call may be the first without an answer, until that is no accident.
+#: How often the same call may be the first one without an answer before this is no longer an accident.
 _ACCIDENTS = 3
-#: How often a test was spoiled when it is likely to be spoiled each time, as it sends so many calls.
+#: After so many spoiled attempts, a test will probably be spoiled each time, because it sends so many calls.
 _OFTEN = 2
 #: The first digit of the status of a call that was served.
 _SERVED = 2
-#: How a test may end that the network spoiled.
+#: The outcomes of a test that the network spoiled.
 _SPOILED = frozenset({TestOutcome.FAILED, TestOutcome.INCONCLUSIVE, TestOutcome.BROKEN})
 
 
@@ -57,27 +57,27 @@ class _Attempt:
 
     @property
     def looked_at(self) -> set[str]:
-        """The requirements of which something was seen; not those that an earlier step kept it from."""
+        """The requirements that it observed; not those that a failed earlier step kept it from observing."""
         return {check.requirement for check in self.checks if check.reason is not Reason.PRECONDITION}
 
     @property
     def unseen(self) -> int:
-        """How much of what the test is there to verify it did not see."""
+        """How many of the requirements that the test verifies it did not observe."""
         open_ = (Outcome.INCONCLUSIVE, Outcome.NOT_TESTED)
         return sum(check.claimed and check.outcome in open_ for check in self.checks)
 
     @property
     def is_open(self) -> bool:
-        """Whether something failed or could not be seen."""
+        """Whether a check failed or could not be made."""
         open_ = (Outcome.FAILED, Outcome.INCONCLUSIVE)
         return any(end.outcome in _SPOILED for end in self.ends) or any(one.outcome in open_ for one in self.checks)
 
     def has(self, outcome: TestOutcome) -> bool:
-        """Tell whether the test ended so."""
+        """Tell whether the test ended with this outcome."""
         return any(end.outcome is outcome for end in self.ends)
 
     def with_cost_of(self, others: Iterable[_Attempt]) -> _Attempt:
-        """Return it with the requests and the time of other attempts in its last line."""
+        """Return this attempt with the requests and the time of other attempts added to its last line."""
         spent = [end for other in others for end in other.ends]
         requests, seconds = sum(end.requests for end in spent), sum(end.seconds for end in spent)
         return _Attempt(
@@ -90,40 +90,40 @@ class _Attempt:
 
 @dataclass
 class Reruns:
-    """How often one test ran and why, and what of that counts."""
+    """How often one test ran and why, and which attempts count."""
 
     confirms: bool
-    """Whether it runs once more when it failed."""
+    """Whether it runs once more after a failure."""
     most: int
-    """How often at most it begins anew because the network spoiled it."""
+    """How many times at most it starts again because the network spoiled it."""
     area: str
     elsewhere: Elsewhere
-    """The other fixtures that it may be tried with."""
+    """The other fixtures that it may run with."""
     is_wanted: bool = False
-    """Whether it is to run again."""
+    """Whether it will run again."""
     begun_anew: int = 0
     """How often the network spoiled it."""
     _stand_in: StandIn | None = None
-    """What it is tried with now; None for what the profile names."""
+    """The fixtures that it runs with now; None for those that the profile names."""
     _spoiled_by: Counter[str] = field(default_factory=Counter)
-    """How often which call was the first one without an answer."""
+    """For each call, how often it was the first one without an answer."""
     _uncounted: list[_Attempt] = field(default_factory=list)
-    """The attempts of which nothing counts but what they cost."""
+    """The attempts that do not count, except for their requests and time."""
     _first: _Attempt | None = None
-    """The attempt in which it failed, while it runs once more."""
+    """The attempt that failed, while the test runs once more."""
     _best: _Attempt | None = None
-    """The attempt that saw most, while it is tried with other fixtures."""
+    """The attempt that observed most, while the test runs with other fixtures."""
     _stand_ins: list[StandIn] | None = None
-    """What is left to try it with; None before that was asked for."""
+    """The fixtures that it has not tried yet; None before they were looked up."""
 
     @classmethod
     def of(cls, run: Run, area: str, *, confirms: bool) -> Reruns:
-        """Return those of a test of an area; where nothing is confirmed, it runs once."""
+        """Return the reruns for a test of an area; unless failures are confirmed, it runs once."""
         most, elsewhere = (run.profile.retries.tests, run.elsewhere) if confirms else (0, Elsewhere())
         return cls(confirms, most, area, elsewhere)
 
     def hand_out_fixtures(self, run: Run) -> None:
-        """Let the next attempt have its fixtures; those of the profile where the target is gone by now."""
+        """Set the fixtures for the next attempt; those of the profile if the target is gone by now."""
         profile = None
         if self._stand_in is not None:
             with suppress(TargetGoneError, RequestsSpentError):
@@ -136,12 +136,12 @@ class Reruns:
         return self.begun_anew >= _OFTEN
 
     def is_last(self, test: TestContext, outcome: TestOutcome) -> bool:
-        """Tell whether this attempt is the last one, as far as that is known by now."""
+        """Tell whether this attempt is the last one, as far as is known now."""
         is_open, has_failed = outcome in _SPOILED, outcome is TestOutcome.FAILED
         return self._why_again(test, is_open=is_open, has_failed=has_failed) is None
 
     def lines_after(self, lines: Sequence[Line], test: TestContext) -> Sequence[Line] | None:
-        """Return the lines that count, now that an attempt has ended with these; None where the test runs again."""
+        """Given the lines of an ended attempt, return the lines that count; None when the test will run again."""
         attempt = _Attempt(lines)
         why = self._why_again(test, is_open=attempt.is_open, has_failed=bool(attempt.failed))
         self.is_wanted = why is not None
@@ -163,7 +163,7 @@ class Reruns:
         return None
 
     def lines_at_last(self, lines: Sequence[Line]) -> Sequence[Line]:
-        """Return the lines that count when an attempt has ended with these and no other can follow."""
+        """Given the lines of an ended attempt after which none can follow, return the lines that count."""
         return self._result(_Attempt(lines)).lines
 
     def _result(self, last: _Attempt) -> _Attempt:
@@ -181,12 +181,12 @@ class Reruns:
         return _Again.UNMET if self._is_unmet(test) else None
 
     def _is_spoiled(self, test: TestContext) -> bool:
-        """Tell whether a test is to begin anew; what one call never answers is no accident of the network."""
+        """Tell whether a test has to start again; a call that is never answered is no accident of the network."""
         cause = test.spoiled_by
         return cause is not None and self._spoiled_by[cause] < _ACCIDENTS and self.begun_anew < self.most
 
     def _is_unmet(self, test: TestContext) -> bool:
-        """Tell whether a test is to be tried with other fixtures: what it saw violated needs no others."""
+        """Tell whether a test needs other fixtures; if it saw a violation, it does not."""
         if self._first is not None or not self._left:
             return False
         if self._stand_in is None:
@@ -202,12 +202,12 @@ class Reruns:
 
 def _better(known: _Attempt, last: _Attempt, what: str) -> _Attempt:
     """
-    Return what counts of a test that was tried with other fixtures as well: that attempt by which more was seen.
+    Return the result of a test that also ran with other fixtures: the attempt that observed more.
 
-    What these show as violated is told, and fails nothing: nobody said that all which is owed is owed there.
+    Violations seen with other fixtures are reported but fail nothing, because the profile does not vouch for these.
     """
     if not last.failed and not last.has(TestOutcome.BROKEN) and last.unseen < known.unseen:
-        why = f"tried with {what}, for: {known.ends[0].detail}" if known.ends else None
+        why = f"tried with {what}, because: {known.ends[0].detail}" if known.ends else None
         lines = [replace(line, detail=why) if why and isinstance(line, TestEnd) else line for line in last.lines]
         return _Attempt(lines).with_cost_of([known])
     told = [
@@ -221,11 +221,11 @@ def _better(known: _Attempt, last: _Attempt, what: str) -> _Attempt:
 
 def _confirmed(first: _Attempt, second: _Attempt) -> _Attempt:
     """
-    Return what counts of a test that ran twice: its second attempt, but for what failed in one of both only.
+    Return the result of a test that ran twice: the second attempt, except for checks that failed in only one of them.
 
-    What failed both times stays failed. What failed once is unstable, with the evidence of the time when it failed; but
-    what failed at first, and could not be looked at again, is no less a failure where the second attempt failed before
-    it came so far, or where a write was answered as none may be: it may have taken away for good what it was sent to.
+    What failed both times stays failed. What failed once is unstable, with the evidence of that failure. But if
+    something failed at first and could not be checked again, it stays failed if the second attempt failed earlier or if
+    a write was served with a wrong status: the write may have destroyed its object for good.
     """
     lost = first.failed.keys() - second.looked_at if second.failed else set()
     judged = {check.requirement for check in second.checks if check.outcome in (Outcome.PASSED, Outcome.FAILED)}
@@ -249,7 +249,7 @@ def _confirmed(first: _Attempt, second: _Attempt) -> _Attempt:
 
 
 def _is_wrongly_served_write(check: Check) -> bool:
-    """Tell whether a check failed by the status of a write that was served."""
+    """Tell whether a check failed because a write was served with a wrong status."""
     if not check.evidence or check.evidence[-1].request.startswith(("GET ", "HEAD ")):
         return False
     status = check.evidence[-1].status
@@ -260,8 +260,8 @@ def _ended(line: TestEnd, *, is_unstable: bool, has_lost: bool) -> TestEnd:
     if line.outcome is TestOutcome.BROKEN:
         return line
     if has_lost:
-        return replace(line, outcome=TestOutcome.FAILED, detail="it could not come so far again when it ran once more")
-    said = "it came to something else when it ran once more"
+        return replace(line, outcome=TestOutcome.FAILED, detail="it could not get so far again when it ran once more")
+    said = "its result was different when it ran once more"
     return replace(line, outcome=TestOutcome.UNSTABLE, detail=said) if is_unstable else line
 
 

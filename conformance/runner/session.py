@@ -55,16 +55,16 @@ class TimeIsUpError(Exception):
 
 @dataclass(frozen=True)
 class Mode:
-    """What a session does for every operator, and not for every proof, which has services of its own tested."""
+    """How a session of an operator runs; a proof, which serves its own targets, changes some of it."""
 
     serve: Callable[[], AbstractContextManager[Profile]] | None = None
-    """What serves the target in the place of the embedded reference."""
+    """Serves the target instead of the embedded reference."""
     ends_with_target: bool = True
-    """Whether no test is begun any more when the target has fallen silent."""
+    """Whether no further test starts when the target stops answering."""
     confirms: bool = True
-    """Whether a test that failed runs once more, before its failure counts."""
+    """Whether a failed test runs once more before its failure counts."""
     renders: bool = True
-    """Whether reports are made of the record."""
+    """Whether reports are rendered from the record."""
 
 
 @dataclass(frozen=True)
@@ -72,19 +72,19 @@ class Share:
     """The part of a run that falls to one process."""
 
     world: int = 0
-    """The number of the world that it has to itself; of several workers, the first one's."""
+    """The number of this process's own world; with several workers, the world of the first one."""
     beside: int = 1
-    """How many processes, this one included, share the tests out."""
+    """How many processes, this one included, share the tests."""
     seconds_known: Mapping[str, float] = field(default_factory=dict)
-    """How long tests took when they ran last on this target."""
+    """How long each test took in the last run against this target."""
 
 
 @dataclass(frozen=True)
 class ProcessSummary:
-    """What one process knows of all the tests together that it ran."""
+    """What one process knows about all the tests that it ran."""
 
     drawn: Mapping[str, int]
-    """How many cases of which sort it drew."""
+    """How many cases it drew, by sort."""
     network: NetworkUse
     latencies: Mapping[str, Sequence[float]]
     """How long the target took to answer, by operation."""
@@ -94,62 +94,62 @@ class ProcessSummary:
 @dataclass
 class Session:
     """
-    What is known of a session before, while and after it runs.
+    The state of a session before, while and after it runs.
 
-    `open` brings target and record up, `close` adds up, writes the footer and renders the reports.
+    `open` starts target and record; `close` adds up the results, writes the footer and renders the reports.
     """
 
-    # What is asked.
+    # What was asked for.
     options: Options
     contract: Contract
     profile: Profile | None
-    """None for a target that starts with the run: the embedded reference, or what a proof serves."""
+    """None for a target that starts with the run: the embedded reference, or the target of a proof."""
     seed: int
     warnings: tuple[str, ...] = ()
-    """What is worth a warning before the run begins."""
+    """Warnings from before the run begins."""
     baseline: Mapping[str, KnownFailure] = field(default_factory=dict)
     """The requirements that are known to fail, with the reason."""
     earlier: Part | None = None
-    """The interrupted run that this one goes on with."""
+    """The interrupted run that this one resumes."""
     kept: frozenset[str] = frozenset()
-    """Its tests that came to a result."""
+    """The tests of that run that have a result."""
 
-    # What this process does of it.
+    # This process's part.
     share: Share = field(default_factory=Share)
     mode: Mode = field(default_factory=Mode)
     keeps_record: bool = True
-    """Whether this process keeps the record; others hand their lines over."""
+    """Whether this process keeps the record; other processes send it their lines."""
     freed_worlds: list[int] = field(default_factory=list)
-    """The worlds of workers that crashed, for those that take their place."""
+    """The worlds of crashed workers, for the workers that replace them."""
 
     # The run.
     name: str = ""
-    """What tells this run from all others."""
+    """The unique name of this run."""
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     target: Profile | None = None
-    """The profile of the target as this run has it; None before the plan is made."""
+    """The target's profile in this run; None before the plan is made."""
     plan: Plan | None = None
     run: Run | None = None
     writer: RecordWriter = field(default_factory=RecordWriter)
     cases: SessionCases = field(init=False)
     precautions: Precautions | None = None
-    """The ledgers of what this run changes; None where nothing is put back."""
+    """The ledgers of what this run changes; None when nothing is restored."""
     begun_anew: int = 0
-    """How often a test began anew because the network had spoiled it."""
+    """How many times a test started again because the network had spoiled it."""
     of_workers: list[ProcessSummary] = field(default_factory=list)
-    """What the processes knew that ran tests for this one."""
+    """The summaries of the workers."""
 
     # How it ended.
     stopped: str | None = None
     """Why it ended early."""
     could_not_run: bool = False
-    """Whether it ended before its first test, for the target could not be tested."""
+    """Whether it ended before its first test because the target could not be tested."""
     interrupted: bool = False
-    """Whether somebody interrupted it, or what pytest calls so."""
+    """Whether somebody interrupted it, or pytest reported an interrupt."""
     terminated: bool = False
     """Whether SIGTERM ended it."""
     contradicted: tuple[str, ...] = ()
-    """What of the profile the target contradicts, where the run was forced all the same."""
+    """The places where the target contradicts the profile, when the run was forced anyway."""
     left: tuple[str, ...] = ()
     """What it changed and could not put back."""
     result: RunResult | None = None
@@ -160,14 +160,14 @@ class Session:
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def __post_init__(self) -> None:
-        """Give the run a name, and its cases a budget."""
+        """Set the name of the run and the budget of its cases."""
         self.name = self.name or f"{self.started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
         budget = Budget(self.seed, self.options.max_examples, self.options.fuzz_seconds)
         self.cases = SessionCases(self.contract, budget, corpus_folder(self.options.corpus))
 
     @classmethod
     def prepare(cls, options: Options) -> Session:
-        """Check the options as far as that goes without a request; raise UsageError when they are wrong."""
+        """Check the options as far as that is possible without a request; raise UsageError when they are wrong."""
         contract = Contract.load()
         _require_possible(options, contract)
         seed = options.seed if options.seed is not None else random.SystemRandom().randrange(2**31)
@@ -186,17 +186,17 @@ class Session:
 
     @property
     def is_over(self) -> bool:
-        """Whether no further test is begun: the target is gone, or the time is over."""
+        """Whether no further test starts: the target is gone, or the time is over."""
         return self.stopped is not None and self.mode.ends_with_target
 
     @property
     def durations(self) -> Durations:
-        """How long tests took on this target, as far as that is kept."""
+        """How long tests took on this target, as far as known."""
         return Durations(self.cases.folder, self.profile.base_url if self.profile is not None else "")
 
     @property
     def version(self) -> Version | None:
-        """The version to judge by: from the options, the profile, the target, or the default of the reference."""
+        """The version to judge by: from the options, the profile, the target, or the reference's default."""
         if self.profile is not None:
             return self.profile.version
         if self.options.as_of is not None:
@@ -205,7 +205,7 @@ class Session:
 
     @property
     def folder(self) -> Path:
-        """Where the reports of this run go."""
+        """The folder for the reports of this run."""
         if self.options.out is not None:
             return self.options.out
         target = self.profile.title if self.profile else "reference"
@@ -220,12 +220,12 @@ class Session:
 
     @property
     def is_open(self) -> bool:
-        """Whether the run has begun and not ended."""
+        """Whether the run has begun and has not ended."""
         return self.run is not None and self.result is None
 
     @property
     def summary(self) -> ProcessSummary:
-        """What this process knows of all of its tests together."""
+        """What this process knows about all of its tests."""
         drawn, warnings = self.cases.counts, self.cases.warnings
         if self.run is None:
             return ProcessSummary(dict(drawn), NetworkUse(), {}, warnings)
@@ -235,23 +235,23 @@ class Session:
         return ProcessSummary(dict(drawn), network, dict(self.run.latencies.of), warnings)
 
     def _paced(self, profile: Profile) -> Profile:
-        """Return a profile by which this process calls no faster than the operator allows."""
+        """Return a copy of a profile that limits this process to its part of the allowed rate."""
         told = [number for number in (self.options.max_rps, profile.limits.requests_per_second) if number is not None]
         share = self._part_of(min(told, default=None))
         return replace(profile, limits=replace(profile.limits, requests_per_second=share))
 
     def _part_of(self, number: float | None) -> float | None:
-        """Return what of a number for the whole run falls to this process."""
+        """Return this process's part of a number that holds for the whole run."""
         return None if number is None else number / self.share.beside
 
     def await_answers(self) -> None:
-        """Wait until the target answers again, as far as the budget for it goes."""
+        """Wait until the target answers again, within the budget."""
         if self.run is not None:
             with suppress(RequestsSpentError):
                 self.run.client.await_answers()
 
     def draw_ahead(self, tests: Iterable[str]) -> None:
-        """Begin to draw the cases that these tests of the run will ask for."""
+        """Start drawing the cases that these tests will need."""
         if self.run is not None and self.plan is not None:
             drawn = filter(None, (self.plan.tests[name].draws for name in tests))
             self.cases.draw_ahead(drawn, self.run.profile.version)
@@ -265,7 +265,7 @@ class Session:
     # -- the run -------------------------------------------------------------------------------------------------------
 
     def make_plan(self, tests: Mapping[str, SuiteTest]) -> Plan:
-        """Bring up the target, as far as it starts with the run, and plan which of these tests of the suite run."""
+        """Start the target if it starts with the run, and plan which of these tests run."""
         if self.plan is None:
             self.target = self._target()
             self.plan = make_plan(self.contract, self.target, tests.values(), self.options.selection, self.baseline)
@@ -275,12 +275,12 @@ class Session:
 
     def open(self) -> None:
         """
-        Begin the record, write the plan, and see whether the target can be tested.
+        Begin the record, write the plan, and check whether the target can be tested.
 
-        Raise ConformanceError, with the record closed, when there can be no run.
+        Raise ConformanceError, with the record closed, when the run cannot start.
         """
         if self.target is None or self.plan is None:
-            raise ContractError("A run was to begin without a plan.")
+            raise ContractError("The run has no plan.")
         self._clock = time.monotonic()
         if self.keeps_record and self._changes_what_stays and self.profile is not None:
             require_confirmed(self.profile, self.options.confirm)
@@ -291,7 +291,7 @@ class Session:
         self.run = Run(self.contract, paced, self.writer.write, settings)
         self._stack.callback(self.run.close)
         if self.keeps_record:
-            # Python shows what it is given in passing, which of a method is all that its session knows.
+            # Python prints arguments in tracebacks; for a method that would be all that the session knows.
             self._stack.callback(when_terminated(lambda *_: self._terminate()))
         try:
             if self.keeps_record:
@@ -314,7 +314,7 @@ class Session:
         self.run.client.most_requests = None if share is None else self.run.client.requests + int(share)
 
     def _begun_record(self, profile: Profile, plan: Plan) -> Recorder:
-        """Begin the record; with what came to a result in an earlier run, where this one goes on with it."""
+        """Begin the record; when this run resumes another, include that run's results."""
         beginning = Beginning(self.seed, self.started, self.warnings, self.folder)
         header = header_of(beginning, self.contract, profile, self.options)
         if self.earlier is not None:
@@ -333,7 +333,7 @@ class Session:
         return recorder
 
     def _recorder_of_its_own(self) -> Recorder:
-        """Open the record in a folder without the reports of another run; the record of that is set aside."""
+        """Open the record in a folder without reports of another run; that run's record is moved aside."""
         from conformance.reports import set_aside, take_away  # noqa: PLC0415 - what renders is for no worker
 
         told = set_aside(self.folder) if self.earlier is None else None
@@ -349,7 +349,7 @@ class Session:
             raise KeyboardInterrupt
 
     def _take_precautions(self) -> None:
-        """Let nothing that is changed from now on stay so; raise TargetError when another run uses the target."""
+        """Make sure that all later changes are undone; raise TargetError when another run uses the target."""
         if self.profile is None or self.run is None or not self._changes_what_stays:
             return
         folder = self.writer.recorder.file.parent if self.writer.recorder is not None else self.folder
@@ -371,7 +371,7 @@ class Session:
         return self.profile is not None and self.mode.serve is None and not self.options.read_only
 
     def say_deselected(self, selected: Collection[str], cause: str = "") -> None:
-        """Write of each planned test that is not among those selected why: `cause`, unless the plan itself says it."""
+        """Record why each planned test that is not selected is left out: `cause`, unless the plan names a reason."""
         for name in self.plan.tests if self.plan else ():
             if name not in selected and name not in self.writer.ended:
                 left_out = self.plan.left_out.get(name) if self.plan else None
@@ -385,7 +385,7 @@ class Session:
         return self.profile.in_world(self.share.world)
 
     def _compare_versions(self, profile: Profile) -> None:
-        """Warn when an operator's version is not the one that the target reports."""
+        """Warn when the operator's version is not the one that the target reports."""
         if self.profile is None or profile.asks_version or self.options.as_of is not None or self.run is None:
             return
         text = contradiction(profile, self.run.client)
@@ -395,7 +395,7 @@ class Session:
     # -- the end -------------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Say what became of every planned test, add up, render the reports, and let the target go."""
+        """Record the outcome of every planned test, add up, render the reports, and release the target."""
         try:
             if self.writer.recorder is not None and self.result is None:
                 self._say_what_was_not_begun()
@@ -407,7 +407,7 @@ class Session:
             self._stack.close()
 
     def _put_back(self) -> tuple[str, ...]:
-        """Put back what was changed, and return what is left; whatever that meets, the results are not lost."""
+        """Restore what was changed, and return what is left; an error here must not lose the results."""
         try:
             return self.precautions.put_back() if self.precautions is not None else ()
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - as said above
@@ -415,14 +415,14 @@ class Session:
             return (f"what could not be put back ({why}). Later: conformance restore {self.folder}",)
 
     def _say_what_was_not_begun(self) -> None:
-        cause = self.stopped or "pytest ended before it, and did not say why"
+        cause = self.stopped or "pytest ended before it, without a reason"
         self.say_deselected(self.plan.selected if self.plan else ())
         for name in self.plan.tests if self.plan else ():
             if name not in self.writer.ended:
                 self.writer.write(TestEnd(name, TestOutcome.NOT_BEGUN, detail=cause))
 
     def _finish(self, recorder: Recorder) -> None:
-        """Add up, write the footer and render the reports."""
+        """Add up the results, write the footer and render the reports."""
         processes = [self.summary, *self.of_workers]
         for process in processes:
             for warning in process.warnings:
@@ -462,7 +462,7 @@ class Session:
 
     @property
     def exit_code(self) -> ExitCode | None:
-        """What the run ends with; None when there was none. A report that is not where it is wanted is no success."""
+        """The exit code of the run; None when there was no run. A report that could not be written is no success."""
         if self.result is None:
             return None
         code, recorder = self.result.exit_code, self.writer.recorder
@@ -472,7 +472,7 @@ class Session:
 
 
 def _require_possible(options: Options, contract: Contract) -> None:
-    """Raise UsageError when options name what is not there, or do not go together."""
+    """Raise UsageError when options name something that does not exist, or contradict each other."""
     for area in options.areas:
         contract.require_area(area)
     for requirement in options.requirements:

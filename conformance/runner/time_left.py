@@ -1,4 +1,4 @@
-"""How long a run still takes, guessed from what its tests took so far and what each of them is known to be."""
+"""Estimates how long a run still takes, from its tests so far and from how much work each test is."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-#: After so many tests something can be guessed by them alone.
+#: After this many tests, they alone are enough for an estimate.
 _ENOUGH_TO_GUESS = 5
-#: For as large a share of the work the pace that is known from elsewhere counts, beside that of the tests so far.
+#: Until this share of the work is done, the pace known from elsewhere counts as well as the pace of the tests so far.
 _SHARE = 0.1
 
 
@@ -20,25 +20,25 @@ class Work:
     """How much work the tests of a run are."""
 
     weights: Mapping[str, float]
-    """About how much each is, by its name."""
+    """The approximate work of each test, by its name."""
     pace: Callable[[], float | None] = lambda: None
     """
-    Returns how many seconds a weight of 1 seems to take, where more than the tests so far tells.
+    Returns how many seconds a weight of 1 takes, if there is a better source than the tests so far.
 
-    The first that end are few, and the shortest and the longest of all.
+    The first tests to end are few, and they are the shortest and the longest ones.
     """
 
 
 class TimeLeft:
     """
-    The tests of a run that have not ended, with how much work each is.
+    The tests of a run that have not ended, with the work of each.
 
-    Tests of a kind, such as one for each operation, are taken to need equally long for the same work; the others as
-    long as all tests so far.
+    Tests of one kind, such as one for each operation, are assumed to take equally long for the same work; other tests
+    as long as the average of all tests so far.
     """
 
     def __init__(self, work: Work, workers: int, clock: Callable[[], float]) -> None:
-        """Take the work of every test, and how many run side by side."""
+        """Take the work of every test, and how many tests run side by side."""
         self._left = dict(work.weights)
         self._share = sum(self._left.values()) * _SHARE or 1.0
         self._workers = workers
@@ -50,11 +50,11 @@ class TimeLeft:
         self._work: Counter[str] = Counter()
 
     def began(self, test: str) -> None:
-        """Note that a test runs from now on."""
+        """Note that a test has started."""
         self._begun[test] = self._clock()
 
     def ended(self, test: str, seconds: float) -> None:
-        """Note how long a test took, or took once more."""
+        """Note how long a test took, or how long it took again."""
         self._begun.pop(test, None)
         self._ended += test in self._left
         kind = kind_of(test)
@@ -62,16 +62,16 @@ class TimeLeft:
         self._work.update({kind: self._left.pop(test, 0.0)})
 
     def seconds(self) -> float | None:
-        """Return how many seconds the rest takes; None as long as there is nothing to guess by."""
+        """Return the seconds left; None while there is nothing to estimate from."""
         pace, now = self._pace(), self._clock()
         if pace is None:
             return None
         each = [max(0.0, self._expected(test, pace) - (now - self._begun.get(test, now))) for test in self._left]
-        # However many work, the longest test is done by one.
+        # However many workers there are, one of them runs the longest test.
         return max(max(each, default=0.0), sum(each) / self._workers)
 
     def _pace(self) -> float | None:
-        """Return the seconds of a weight of 1, by the tests so far and by what else is known."""
+        """Return the seconds for a weight of 1, from the tests so far and from what else is known."""
         seconds, work, known = self._seconds.total(), self._work.total(), self._known_pace()
         if known is not None:
             return (seconds + known * self._share) / (work + self._share)
@@ -84,10 +84,10 @@ class TimeLeft:
 
 
 def alike(tests: Iterable[str]) -> Work:
-    """Return what takes all tests for equal work."""
+    """Return work that is equal for all tests."""
     return Work(dict.fromkeys(tests, 1.0))
 
 
 def kind_of(test: str) -> str:
-    """Return what the tests of one function have in common."""
+    """Return the kind of a test: tests of one function have the same."""
     return test.split("[", maxsplit=1)[0]

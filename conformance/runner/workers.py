@@ -1,8 +1,8 @@
 """
-Tests side by side: what processes of pytest-xdist tell each other.
+Runs tests side by side: what the processes of pytest-xdist tell each other.
 
-One process keeps the plan and the record; each worker runs tests in a world of its own and sends the lines that a test
-wrote along with pytest's report of it.
+One process keeps the plan and the record. Each worker runs tests in a world of its own, and sends the lines that a
+test wrote along with pytest's report of the test.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _FOLDER = "conformance_folder"
 _ORDER = "conformance_order"
 _KEPT = "conformance_kept"
 _CASES = "conformance_cases"
-#: How many objects are made before Python looks for garbage among the new ones, and how often among all.
+#: The thresholds of Python's garbage collector: new objects, and how often it looks at older ones.
 _SELDOM = (50_000, 10, 5)
-_CRASHED = "the process that ran it crashed, or was killed: by a system without memory, perhaps"
-#: The name of what a report takes along, and of what a worker leaves when it ends.
+_CRASHED = "the process that ran it crashed, or was killed, perhaps because the system ran out of memory"
+#: The name of what a report carries, and of what a worker leaves when it ends.
 _SAID = "conformance_said"
 _SUMMARY = "conformance_summary"
 
@@ -50,13 +50,13 @@ def is_worker(config: pytest.Config) -> bool:
 
 
 def has_workers(config: pytest.Config) -> bool:
-    """Tell whether this process lets workers run tests of the suite."""
+    """Tell whether this process starts workers that run tests of the suite."""
     is_shared_out = bool(getattr(config.option, "tx", None)) and config.option.dist != "no"
     return not is_worker(config) and is_shared_out and any(_is_of_suite(argument) for argument in config.args)
 
 
 def _is_of_suite(argument: str) -> bool:
-    """Tell whether an argument of pytest names tests of the suite, or a folder that holds them."""
+    """Tell whether an argument of pytest names tests of the suite, or a folder that contains them."""
     path = Path(argument.partition("::")[0]).resolve()
     return path.is_relative_to(SUITE_FOLDER) or SUITE_FOLDER.is_relative_to(path)
 
@@ -73,7 +73,7 @@ def number_of(config: pytest.Config) -> int:
 
 
 def told_to_worker(session: Session, number: int) -> dict[str, Any]:
-    """Return what a worker of a number has to know of the run."""
+    """Return what a worker with this number needs to know about the run."""
     world = session.freed_worlds.pop() if session.freed_worlds else session.share.world + number
     order = {"beside": session.options.workers, "seconds": dict(session.durations.known())}
     return {
@@ -89,9 +89,9 @@ def told_to_worker(session: Session, number: int) -> dict[str, Any]:
 
 def begin(config: pytest.Config) -> None:
     """
-    Let a process seldom look for garbage, and a worker not at all until it has collected the tests.
+    Make Python's garbage collector run rarely, and in a worker not before the tests are collected.
 
-    Next to nothing of what a run makes is any, and looking for it took a tenth of the time.
+    A run makes almost no garbage, and the collector took a tenth of the time.
     """
     gc.set_threshold(*_SELDOM)
     if is_worker(config):
@@ -99,17 +99,17 @@ def begin(config: pytest.Config) -> None:
 
 
 def go_on(config: pytest.Config) -> None:
-    """Let a worker look for garbage in none of what it has now, neither from now on nor when it ends."""
+    """Exclude all present objects of a worker from garbage collection, now and when it ends."""
     if is_worker(config):
         gc.freeze()
         gc.enable()
 
 
 def become_worker(session: Session, told: Mapping[str, Any]) -> None:
-    """Let a session be that of a worker: it has a world of its own and keeps no record."""
+    """Make a session that of a worker: it has a world of its own and keeps no record."""
     session.name, session.options = told[_RUN], replace(session.options, out=Path(told[_FOLDER]))
     session.keeps_record, session.share = False, Share(told[_WORLD], told[_ORDER]["beside"], told[_ORDER]["seconds"])
-    # What reaches all processes of a terminal, or of a service, is for the one that keeps the record: it ends them.
+    # Signals to all processes of a terminal or a service are for the process with the record: it ends the workers.
     for number in (signal.SIGINT, *ENDING):
         signal.signal(number, signal.SIG_IGN)
     session.kept = frozenset(told[_KEPT])
@@ -119,7 +119,7 @@ def become_worker(session: Session, told: Mapping[str, Any]) -> None:
 
 
 def draw_for_all(session: Session) -> None:
-    """Begin to draw, in one process, the cases that workers will ask for; in about the order in which they do."""
+    """Start drawing, in one process, the cases that workers will ask for, in about the order in which they ask."""
     if session.plan is not None:
         wanted = session.plan.tests.keys() - session.plan.left_out.keys() - session.kept
         in_turn = sorted(wanted, key=lambda name: (-weight_of(name), name))
@@ -128,7 +128,7 @@ def draw_for_all(session: Session) -> None:
 
 
 def hand_over(session: Session, report: pytest.TestReport) -> None:
-    """Let the last report of a test take along what the test wrote."""
+    """Attach the lines that a test wrote to the last report of the test."""
     said = {
         "lines": [encoded(line) for line in session.writer.lines],
         "ended": sorted(session.writer.ended),
@@ -142,7 +142,7 @@ def hand_over(session: Session, report: pytest.TestReport) -> None:
 
 
 def take_over(session: Session, report: pytest.TestReport) -> None:
-    """Write into the record what came along with a report."""
+    """Write the lines attached to a report into the record."""
     said = next((value for name, value in report.user_properties if name == _SAID), None)
     if session.writer.recorder is None or not isinstance(said, dict):
         return
@@ -155,25 +155,25 @@ def take_over(session: Session, report: pytest.TestReport) -> None:
 
 
 def leave(session: Session, output: dict[str, Any]) -> None:
-    """Leave behind what a worker knows of all of its tests together."""
+    """Leave a summary of all tests of this worker."""
     output[_SUMMARY] = asdict(session.summary)
     gc.freeze()  # this process ends: there is nothing in it that anybody has to look for
 
 
 def note_crash(session: Session, told: Mapping[str, Any], error: object) -> None:
-    """Say that a worker crashed; its world is that of the worker which takes its place."""
+    """Record that a worker crashed; the worker that replaces it gets its world."""
     session.freed_worlds.append(told[_WORLD])
     session.writer.write(Notice(f"A process that ran tests crashed, and another took its place: {one_line(error)}."))
 
 
 def note_crashed_test(session: Session, test: str) -> None:
-    """Write down a test during which its worker crashed: whatever it was, the target is not to blame."""
+    """Record a test during which its worker crashed: whatever the cause, the target is not to blame."""
     if test not in session.writer.ended:
         session.writer.write(TestEnd(test, TestOutcome.BROKEN, detail=_CRASHED, phase="call"))
 
 
 def take_leave(session: Session, output: Mapping[str, Any]) -> None:
-    """Take what a worker left behind; one that crashed leaves nothing."""
+    """Read the summary that a worker left; a crashed one leaves none."""
     if _SUMMARY in output:
         told = output[_SUMMARY]
         session.of_workers.append(ProcessSummary(**{**told, "network": NetworkUse(**told["network"])}))

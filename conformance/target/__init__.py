@@ -1,4 +1,4 @@
-"""Who is under test: the profile of a target, and proof that it can be tested."""
+"""The target under test: its profile, and the proof that it can be tested."""
 
 from conformance.target.names import ACTORS, FIXTURES
 from conformance.target.profile import (

@@ -1,4 +1,4 @@
-"""The worlds of a profile: each has what its tests change for itself."""
+"""Checks that each world of a profile has its own projects and groups for its tests to change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CHANGED = ("project", "sibling_project", "fuzz_project", "group", "sibling_grou
 
 class _Entry(Protocol):
     def get(self, name: str) -> Any:
-        """Return what a fixture says under a name."""
+        """Return the value that a fixture gives for a name."""
 
 
 def changed_places(fixtures: Mapping[str, Sequence[_Entry]]) -> Iterator[tuple[str, str]]:
@@ -28,7 +28,7 @@ def changed_places(fixtures: Mapping[str, Sequence[_Entry]]) -> Iterator[tuple[s
 
 
 def require_own_places(worlds: Sequence[Mapping[str, Sequence[_Entry]]], source: str) -> None:
-    """Raise UsageError where two worlds, given by their fixtures, name one project or group that both would change."""
+    """Raise UsageError when two worlds, given by their fixtures, name a project or group that both would change."""
     taken: dict[str, int] = {}
     for number, fixtures in enumerate(worlds, start=1):
         for place, name in changed_places(fixtures):

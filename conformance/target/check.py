@@ -1,8 +1,8 @@
 """
-A profile held against its target before anything is judged by it: is what it names what it says.
+Compares a profile with its target before anything is judged by it: each name must stand for what the profile says.
 
-Only what services of this kind show beside the specification is believed here, such as `GET /projects/:id`: what the
-specification itself is about is for the suite to judge, and whatever cannot be read proves nothing.
+It only trusts calls outside the specification that services of this kind have, such as `GET /projects/:id`, because
+the suite tests the specification itself. What cannot be read proves nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def as_table(findings: Iterable[Finding]) -> str:
-    """Return findings as a table for people: what is wrong first, with what to write."""
+    """Return findings as a table for people: contradictions first, with the values to write."""
     order = [*State]
     rows = [
         ("where", "what", "found", ""),
@@ -49,10 +49,10 @@ def as_table(findings: Iterable[Finding]) -> str:
 
 def check_profile(profile: Profile, client: Client, worlds: Iterable[int] = (0,)) -> tuple[Finding, ...]:
     """
-    Return what of a profile its target contradicts, what is missing and what could not be read.
+    Return where the target contradicts the profile, what is missing, and what could not be read.
 
-    It only reads. `worlds` are the numbers of those that are looked at. Raise TargetGoneError when nobody answers.
-    One answer that was lost on its way or cut short contradicts nothing: what does is looked at again.
+    It only reads. `worlds` are the numbers of the worlds to check. Raise TargetGoneError when nobody answers. A single
+    lost or incomplete answer contradicts nothing, because contradictions are checked once more.
     """
     numbers = [*worlds]
     found = _look(profile, client, numbers)
@@ -64,12 +64,12 @@ def check_profile(profile: Profile, client: Client, worlds: Iterable[int] = (0,)
 
 
 def _look(profile: Profile, client: Client, numbers: Sequence[int]) -> tuple[Finding, ...]:
-    """Look at everything once."""
+    """Run all checks once."""
     looks: list[tuple[str, Callable[[], Iterable[Finding]]]] = [("", partial(_version, profile, client))]
     for number in numbers:
         before = f"worlds[{number - 1}]." if number else ""
         looks += [(before, look) for look in _looks(profile.in_world(number), client)]
-    # One after the other they would keep a run from a target that is far away waiting for minutes.
+    # One after the other, these reads would delay a run against a distant target by minutes.
     at_once = client.settings.at_once * max(1, len(numbers))
     with client.for_several(len(numbers)), ThreadPoolExecutor(at_once) as pool, client.ending_when_interrupted():
         found = pool.map(lambda look: [replace(one, place=f"{look[0]}{one.place}") for one in look[1]()], looks)
@@ -77,7 +77,7 @@ def _look(profile: Profile, client: Client, numbers: Sequence[int]) -> tuple[Fin
 
 
 def _looks(profile: Profile, client: Client) -> Iterator[Callable[[], Iterable[Finding]]]:
-    """Yield each look at a world, all of which may be taken at once."""
+    """Yield the checks of a world; they can run in parallel."""
     target = Readings(profile, client)
     yield partial(_duplicates, profile)
     yield partial(_too_few, profile)
@@ -93,16 +93,16 @@ def _looks(profile: Profile, client: Client) -> Iterator[Callable[[], Iterable[F
                 yield partial(_roles, target, entry.place, name, entry)
 
 
-# -- what needs no call ------------------------------------------------------------------------------------------------
+# -- checks without calls ----------------------------------------------------------------------------------------------
 
 
 def _duplicates(profile: Profile) -> Iterator[Finding]:
-    """Yield names that stand for one thing and must not."""
+    """Yield names that stand for the same thing although they must not."""
     for one, other in combinations(profile.actors.values(), 2):
         values = ((key, getattr(one, key), getattr(other, key)) for key in ("token", "id", "username"))
         same = next((key for key, its, others in values if its is not None and its == others), None)
         if same is not None:
-            # An administrator is only asked beside the others.
+            # The administrator is only an additional reader.
             state = State.NOTE if "admin" in (one.name, other.name) else State.CONTRADICTED
             detail = f"the same {same} as that of {one.name}: each actor is a user of its own"
             yield Finding(f"actors.{other.name}.{same}", state, detail)
@@ -127,7 +127,7 @@ def _too_few(profile: Profile) -> Iterator[Finding]:
             yield Finding(f"fixtures.{plural}", State.MISSING, detail)
 
 
-# -- who calls ---------------------------------------------------------------------------------------------------------
+# -- actors ------------------------------------------------------------------------------------------------------------
 
 
 def _version(profile: Profile, client: Client) -> Iterator[Finding]:
@@ -137,7 +137,7 @@ def _version(profile: Profile, client: Client) -> Iterator[Finding]:
     if isinstance(said, Reported) and profile.version not in (said.version, said.judged_by):
         declared = f"a newer one, judged as {profile.version}" if profile.version_warning else f"{profile.version}"
         detail = f"{declared}, and the target says {said.text} ({said.place})"
-        # What has another way of counting than the specification is a service of its own, and says nothing here.
+        # A version with another numbering scheme belongs to an independent implementation, and proves nothing here.
         state = State.CONTRADICTED if said.version >= OLDEST else State.NOTE
         yield Finding("version", state, detail, str(said.version))
 
@@ -183,7 +183,7 @@ def _second_token(target: Readings, place: str, entry: Fixture) -> Iterator[Find
 
 
 def _roles(target: Readings, place: str, name: str, entry: Fixture) -> Iterator[Finding]:
-    """Yield actors who have another role in a fixture than they need."""
+    """Yield actors whose role in a fixture is not the one that they need."""
     sort = "projects" if FIXTURE_ROWS[name].kind == "project" else "groups"
     path = f"/{sort}/{entry.get('id')}"
     levels = target.levels(path)
@@ -195,7 +195,7 @@ def _roles(target: Readings, place: str, name: str, entry: Fixture) -> Iterator[
         level = levels.get(number, 0)
         if number is None or low <= level <= high:
             continue
-        # Who is not on the list may be a member in some other way, by which private things are shown.
+        # An actor who is not on the list may be a member in another way, and therefore see private things.
         is_unlisted = not level and target.record_of(who, path)
         wanted = " to ".join(dict.fromkeys((_role(low), _role(high))))
         detail = f"{_role(level)} in {place} (GET {path}/members/all), and must be: {wanted}"
@@ -207,7 +207,7 @@ def _role(level: int) -> str:
     return known.get(level) or next(word for least, word in sorted(known.items(), reverse=True) if level >= least)
 
 
-# -- what there is -----------------------------------------------------------------------------------------------------
+# -- fixtures ----------------------------------------------------------------------------------------------------------
 
 
 def _subject(target: Readings, place: str, entry: Fixture, sort: str, shown_path: str) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""The reference implementation as a target: prepared as every other service, by calls, and served in the background."""
+"""The reference implementation as a target: provisioned by calls like any other, and served in the background."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _FEATURES = (
     "password_approval",
 )
 
-#: The version the reference has when nobody asks for another.
+#: The default version of the reference.
 DEFAULT_VERSION = "17.7"
 _PREFIX = "world"
 _ROLES = {50: "owner", 40: "maintainer", 30: "developer", 20: "reporter", 10: "guest"}
@@ -55,10 +55,10 @@ def prepared_service(
     worlds: int = 1,
 ) -> Service:
     """
-    Make a service that provisioning has prepared, with what no call makes besides.
+    Make a service with a provisioned world, and add the things that no call makes.
 
-    The memory of the first one of its kind is kept, and all others begin with it. Raise UnknownVersionError for a
-    version that the reference cannot play.
+    The first service of each kind is stored, and all others start as a copy of it. Raise UnknownVersionError for a
+    version that the reference does not support.
     """
     service = create_service(version, choices, seed, clock)
     service.begin_with(*_beginning(service.version, service.choices, seed, worlds))
@@ -104,7 +104,7 @@ def _fixture(entry: dict[str, Any]) -> WorldFixture:
 
 
 def directly(service: Service) -> Way:
-    """Return the way to a service of this process that needs no connection."""
+    """Return the way to send calls to a service in this process, without a connection."""
 
     def send(token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
         parts = urlsplit(path)

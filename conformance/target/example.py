@@ -1,4 +1,4 @@
-"""The example of a profile: every actor, fixture and feature there is, made from the table of names."""
+"""The example of a profile: all actors, fixtures and features, generated from the table of names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from conformance.target.names import Named
 
 _WIDTH = 110
-#: Features of the example that a service has anyway, or that are said by something else in the profile.
+#: Features of the example that a service has anyway, or that follow from other keys of the profile.
 _SAID_ELSEWHERE = ("enterprise_edition", "https")
 
 
@@ -25,7 +25,7 @@ def example_profile() -> str:
     """
     Return a commented profile to start from.
 
-    What most of the suite needs stands ready to be filled in; the rest is commented out, with what it unlocks.
+    What most of the suite needs is ready to be filled in; the rest is commented out, with what it makes testable.
     """
     frame = files("conformance.target").joinpath("example.yaml").read_text(encoding="utf-8")
     parts = {"# @actors": _actors, "# @fixtures": _fixtures, "# @features": _features}
@@ -34,7 +34,7 @@ def example_profile() -> str:
 
 
 def unlocked(name: str) -> int:
-    """Return how many owed requirements need an actor or fixture."""
+    """Return how many must requirements need an actor or fixture."""
     stated = Contract.load().requirements.values()
     return sum(entry.level is Level.MUST and name in entry.needs for entry in stated)
 

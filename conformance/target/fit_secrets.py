@@ -1,4 +1,4 @@
-"""What of a profile is a secret, and which secrets no call could carry, or no report could leave out."""
+"""Finds the secrets in a profile, and rejects secrets that no header can carry or no report could mask."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from conformance.errors import UsageError
 from conformance.http.redaction import Redaction
 from conformance.target.names import ACTORS, FIXTURES
 
-#: What a token may consist of.
+#: The characters that a token may have.
 _CARRIED = re.compile(r"[!-~]+")
-#: What stands for a variable of the environment, with its name.
+#: A reference to an environment variable.
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-#: A header's value may be a key; what is shorter than this is none, and would be found in many a text.
+#: The least length of a header value that may be a key; shorter values are no keys, and occur in many texts.
 _SHORTEST_KEY = 8
 _NAMES = re.compile(r"token|password|secret|webhook|api_key", re.IGNORECASE)
 
 
 def is_name_of_secret(key: str) -> bool:
-    """Tell whether what a profile has under a key is a secret by the name of the key."""
+    """Tell whether a key of a profile names a secret."""
     return _NAMES.search(key) is not None
 
 
@@ -31,7 +31,7 @@ def may_be_key(value: str) -> bool:
 
 
 def secrets_below(value: Any, place: str, *, is_secret: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield the texts that stand under keys that name secrets, alone or in lists, however deep, each with its place."""
+    """Yield the texts below keys that name secrets, alone or in lists, at any depth, each with its place."""
     if isinstance(value, Mapping):
         for key, entry in value.items():
             yield from secrets_below(entry, f"{place}.{key}", is_secret=is_secret or is_name_of_secret(str(key)))
@@ -43,7 +43,7 @@ def secrets_below(value: Any, place: str, *, is_secret: bool = False) -> Iterato
 
 
 def stated_secrets(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the same of a profile as it stands in its file, before anything is known of it."""
+    """Yield the secrets of a profile's data as it stands in its file, before the file is checked."""
     for key, value in data.items():
         if key == "fixtures" and isinstance(value, Mapping):  # whose names say what they are of: `token_integration`
             yield from (found for name, entries in value.items() for found in secrets_below(entries, str(name)))
@@ -55,10 +55,10 @@ def stated_secrets(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def shell_variables(secrets: Mapping[str, str]) -> dict[str, str]:
     """
-    Return for each secret, given by its place in the profile, the variable of the shell that stands for it.
+    Return for each secret, given by its place in the profile, the shell variable that replaces it in commands.
 
-    It is called by its key, such as `$WEBHOOK`; another secret of the same key, further below in the profile, has a
-    number, such as `$WEBHOOK_2`. The token of an actor is `$TOKEN_MAINTAINER`, in each world.
+    The variable has the name of the secret's key, such as `$WEBHOOK`; the next secrets with the same key have a number,
+    such as `$WEBHOOK_2`. The token of an actor is `$TOKEN_MAINTAINER` in every world.
     """
     found: dict[str, str] = {}
     for place, secret in secrets.items():
@@ -85,9 +85,9 @@ def _variable(place: str) -> str:
 
 
 def require_carried(tokens: Mapping[str, str], source: str) -> None:
-    """Raise UsageError for a token that no header can carry, such as one with the line break of the file it was in."""
+    """Raise UsageError for a token that no header can carry, such as one that ends with the line break of a file."""
     for place, token in tokens.items():
-        if token.startswith("${") and not VARIABLE.fullmatch(token):  # what a program writes may be one still
+        if token.startswith("${") and not VARIABLE.fullmatch(token):  # a program may write a variable
             raise UsageError(
                 f"{source} has at {place} what begins like a variable, ${{...}}, and is none: the name of one has "
                 "letters, digits and underscores only. Write the token itself in a variable of the environment."
@@ -100,7 +100,7 @@ def require_carried(tokens: Mapping[str, str], source: str) -> None:
 
 
 def require_no_words(secrets: Mapping[str, str], source: str) -> None:
-    """Raise UsageError for a secret that no report could leave out, since it is part of what reports are made of."""
+    """Raise UsageError for a secret that reports cannot mask because it is part of words that all reports contain."""
     needed = "\n".join((*Contract.load().requirements, *ACTORS, *FIXTURES))
     if Redaction(tuple(secrets.values())).is_in(needed):
         places = [place for place, text in secrets.items() if Redaction([text]).is_in(needed)]

@@ -1,4 +1,4 @@
-"""What a fixture must hold beside being there, as far as reading shows it: looks of the check of a profile."""
+"""Checks of a profile: whether fixtures have the properties and contents that they need, as far as reads show it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from conformance.target.profile import Fixture
     from conformance.target.readings import Readings
 
-#: What lies in what, by the paths that the target shows.
+#: Which fixture lies in which, checked by the paths that the target shows.
 _INSIDE: Mapping[str, str] = {
     "project": "group",
     "subgroup": "group",
@@ -24,7 +24,7 @@ _INSIDE: Mapping[str, str] = {
     "inner_export_group": "export_group",
 }
 _PATHS = {"projects": "path_with_namespace", "groups": "full_path"}
-#: How open a fixture may be, where the target says so.
+#: The visibility that each fixture may have, if the target shows it.
 _VISIBILITY: Mapping[str, tuple[str, ...]] = {
     "project": ("private", "internal"),
     "public_project": ("public",),
@@ -32,7 +32,7 @@ _VISIBILITY: Mapping[str, tuple[str, ...]] = {
     "second_approver_group": ("public", "internal"),
     "hidden_group": ("private",),
 }
-#: What a service says of what the caller cannot see.
+#: Statuses for things that the caller cannot see.
 _HIDDEN = frozenset({403, 404})
 _PASSWORD = ("require_password_to_approve", "require_reauthentication_to_approve")
 _TITLES = ("title", "name")
@@ -54,7 +54,7 @@ def _lists_branches(rule: Mapping[str, Any]) -> bool:
     return bool(rule.get("protected_branches"))
 
 
-#: What the rules of a fixture must have, or must not have, among them.
+#: Rules that a fixture must have, or must not have.
 _RULES: Mapping[str, tuple[Callable[[Mapping[str, Any]], bool], bool, str]] = {
     "policy_project": (_is_of_policy, True, "no rule there is of the type report_approver"),
     "policy_group": (_is_of_policy, True, "no rule there is of the type report_approver"),
@@ -67,7 +67,7 @@ _RULES: Mapping[str, tuple[Callable[[Mapping[str, Any]], bool], bool, str]] = {
 
 
 def look_inside(target: Readings, name: str, kind: str, entry: Fixture) -> Iterator[Finding]:
-    """Yield what a fixture should be or hold, and does not."""
+    """Yield the required properties and contents that a fixture lacks."""
     sort = {"project": "projects"}.get(kind, "groups")
     if kind in {"project", "group", "export_group"}:
         path = f"/{sort}/{entry.get('id')}"
@@ -89,7 +89,7 @@ def _openness(target: Readings, name: str, entry: Fixture, path: str) -> Iterato
     is_of_approvers, number = name.endswith("approver_group"), entry.get("id")
     if allowed and isinstance(found, str) and found not in allowed:
         detail = f"{number} is {found}, and must be {' or '.join(allowed)}"
-        # What a service says of groups is not always how they are, and who calls may see one for a reason of their own.
+        # Services may show another visibility of groups than they apply, and a caller may see a group by a role in it.
         state = State.NOTE if name.endswith("group") else State.CONTRADICTED
         if is_of_approvers and target.status_of("maintainer", path) in _HIDDEN:
             state = State.CONTRADICTED
@@ -104,7 +104,7 @@ def _openness(target: Readings, name: str, entry: Fixture, path: str) -> Iterato
 def _surroundings(target: Readings, name: str, entry: Fixture, path: Any) -> Iterator[Finding]:
     outer = target.profile.first(_INSIDE.get(name, ""))
     around = None if outer is None else target.record(f"/groups/{outer.get('id')}").get("full_path")
-    # What is wrong with the group itself is said of the group.
+    # A wrong group is reported at the group itself.
     is_sure = outer is not None and outer.get("path") in {None, around} and entry.get("path") in {None, path}
     if is_sure and isinstance(path, str) and isinstance(around, str) and not path.startswith(f"{around}/"):
         detail = f"{entry.get('id')} is {path}, which is not in {_INSIDE[name]} ({around})"
@@ -150,7 +150,7 @@ def _rules(target: Readings, name: str, sort: str, entry: Fixture) -> Iterator[F
         return
     fits, wanted, detail = _RULES[name]
     if any(fits(rule) for rule in found if isinstance(rule, dict)) is not wanted:
-        # The rules are what the specification is about, so that it may be the target that is wrong.
+        # The rules are part of the specification, so the target may be wrong instead of the profile.
         yield Finding(entry.place, State.NOTE, f"{detail} (GET {path})")
 
 

@@ -1,8 +1,8 @@
 """
-The ledger of a run: how what it changes stood before, and what it makes, written down before the calls that do it.
+The ledger of a run: the former state of everything that the run changes, and all that it makes, written in advance.
 
-A file of JSON lines beside the record, one for each world. What a secret of the profile is in has its place in the
-profile instead, so that the file holds none, and putting back needs the profile. Only who ran the suite may read it.
+A file of JSON lines beside the record, one file for each world. Secrets of the profile are replaced by their places in
+the profile, so the file contains none, and restoring needs the profile. Only the user who ran the suite may read it.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ if TYPE_CHECKING:
     from conformance.target.profile import Profile
 
 FORM = 2
-#: Stands for a text that holds a secret: its parts, every second one the place of a secret in the profile.
+#: Marks a text that contains secrets: a list of its parts, in which every second part is a place in the profile.
 _HIDDEN = "secret"
-#: What a target or a call named; all else in a line are words of the suite, which hide nothing.
+#: Fields with values from the target or a call; all others are the suite's own words and cannot contain secrets.
 _FOREIGN = ("entry", "state", "group", "name")
 _KINDS_OF_HEADER = {"run": str, "base_url": str, "world": int}
-#: What lines say of a project, group or merge request.
+#: The kinds of lines about a project, group or merge request.
 _ABOUT_SPOTS = frozenset({"was", "makes", "made", "gone", "stays"})
 _UNWRITTEN = "a value that holds a secret, encoded or in pieces, and so is not written down,"
 
 
 class UnwrittenError(RequestsSpentError):
-    """What a call would change cannot be written down, so that it is not sent, nor any other that would need it."""
+    """The ledger cannot record what a call would change, so neither this call nor later ones that need it are sent."""
 
 
 class Ledger:
     """
-    Writes down what calls are about to change. Safe to use from several threads.
+    Records what calls are about to change. Safe to use from several threads.
 
-    Reads a project, group or merge request, and all that lies in it, before the first call that writes there; that is
-    on the disk before the call is sent. What a call makes is written down by its name before, and by its number after.
+    Before the first write to a project, group or merge request, it reads that and everything in it, and writes it to
+    disk. What a call makes is recorded by its name before the call, and by its number after it.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Ledger:
         client: Client,
         operation_of: Callable[[str, str], Operation | None],
     ) -> None:
-        """Go on with a ledger that `begun` has begun; `client` reads beside the tests."""
+        """Append to a ledger that `begun` has begun; `client` reads outside of the tests."""
         self._states, self._operation_of = States(profile, client), operation_of
         self._secrets = profile.named_secrets()
         table = Contract.load().restoring
@@ -85,9 +85,9 @@ class Ledger:
 
     def before(self, call: Call) -> None:
         """
-        Write down what a call may change or make, unless that stands there already.
+        Record what a call may change or make, unless it is recorded already.
 
-        Raise UnwrittenError where that cannot be done: the call must not be sent then.
+        Raise UnwrittenError when that is not possible: the call must not be sent then.
         """
         spot = self._states.spots.called(call.path)
         if spot is None:
@@ -104,7 +104,7 @@ class Ledger:
             self._once({"makes": added.part, **_place(spot), "entry": entry})
 
     def after(self, exchange: Exchange) -> None:
-        """Write down the number of what a call has made, and what is gone again."""
+        """Record the number of what a call has made, and what it has deleted."""
         call = exchange.call
         if not exchange.is_success or call.method not in ("POST", "DELETE"):
             return
@@ -119,15 +119,15 @@ class Ledger:
             self._write({"gone": removed.part, **_place(spot), "entry": _last_number(call.path)})
 
     def makes_group(self, group: OwnGroup) -> None:
-        """Write down a group that the run makes for itself: before that by its path, and after it by its number."""
+        """Record a group that the run makes for itself: by its path before that, and by its number after it."""
         self._once({"group": group.path, "name": group.name, "id": group.number})
 
     def close(self) -> None:
-        """Write everything to the disk; whether all was put back is for `Content.settled` to say."""
+        """Flush everything to the disk; `Content.settled` says whether everything was restored."""
         with self._lock:
             self._is_closed = True
             if self._file is not None:
-                with suppress(OSError, UnwrittenError):  # nothing was sent of what is not in it
+                with suppress(OSError, UnwrittenError):  # no call was sent that is not recorded
                     self._sync()
                 with suppress(OSError):
                     self._file.close()
@@ -137,7 +137,7 @@ class Ledger:
         self._unanswered += exchange.status is None
 
     def _cover(self, spot: Spot) -> None:
-        """Write down how a thing stands, and what lies in it; what was not answered is asked for again next time."""
+        """Record the state of a thing and of what lies in it; a read without an answer is repeated next time."""
         with self._lock:
             if spot in self._covered:
                 return
@@ -154,7 +154,7 @@ class Ledger:
                 self._covered.add(spot)
 
     def _writable(self, values: Mapping[str, Any], spot: Spot) -> dict[str, Any]:
-        """Leave out what holds a secret in another form than its own: whoever reads the file would learn it."""
+        """Drop values that contain a secret in an encoded form, because readers of the file would learn it."""
         kept = {name: value for name, value in values.items() if not self._tells([name, value])}
         if len(kept) < len(values):
             self._once({"stays": _UNWRITTEN, **_place(spot)})
@@ -164,7 +164,7 @@ class Ledger:
         return REDACTION.is_in(json.dumps(_masked(value, self._secrets), default=str))
 
     def _once(self, line: Mapping[str, Any]) -> None:
-        """Write a line to the disk, unless it is there."""
+        """Write a line to the disk, unless it is already there."""
         key = json.dumps(line, sort_keys=True, default=str)
         with self._lock:
             if key not in self._written:
@@ -177,10 +177,10 @@ class Ledger:
                 return
             text = json.dumps(_without_secrets(line, self._secrets), default=str).encode() + b"\n"
             with self._written_or_never_again():
-                if self._file is None:  # a worker may be up before the file has been begun; it writes only after that
+                if self._file is None:  # a worker may start before the file exists, but writes later
                     self._file = self._path.open("ab")
                 self._file.write(text)
-                self._file.flush()  # what stays in a buffer is gone with a process that is killed
+                self._file.flush()  # a killed process loses what is in its buffer
             if sync:
                 self._sync()
 
@@ -192,7 +192,7 @@ class Ledger:
 
     @contextmanager
     def _written_or_never_again(self) -> Iterator[None]:
-        """Raise UnwrittenError when a line cannot be written, and for each one after it: before it there is a gap."""
+        """Raise UnwrittenError when a line cannot be written, and for every later line, because a gap is left."""
         if self._problem is None:
             try:
                 yield
@@ -210,7 +210,7 @@ def _write_whole(file: FileIO, content: bytes) -> None:
 
 
 def begun(file: Path, header: Mapping[str, Any]) -> Path:
-    """Begin the ledger of a run before its first call, and return its file; only who runs it may read that."""
+    """Begin the ledger of a run before its first call, readable only by its user; return its file."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as opened:
         opened.write(json.dumps({"ledger": FORM, **header}).encode() + b"\n")
@@ -221,31 +221,31 @@ def begun(file: Path, header: Mapping[str, Any]) -> Path:
 
 @dataclass(frozen=True)
 class Content:
-    """What a ledger says."""
+    """What a ledger contains."""
 
     file: Path
     header: Mapping[str, Any]
     was: tuple[Mapping[str, Any], ...]
-    """How things stood: `was` (the part), `level`, `number`, `iid`, `by` (who read it) and `state`."""
+    """Former states: `was` (the part), `level`, `number`, `iid`, `by` (who read it) and `state`."""
     makes: frozenset[tuple[str, Spot, Any]] = field(default_factory=frozenset)
-    """What was or may have been made: part, where, and its number or name."""
+    """What the run made or may have made: part, where, and its number or name."""
     made: frozenset[tuple[str, Spot, Any]] = field(default_factory=frozenset)
-    """What was made for certain: part, where, and its number."""
+    """What the run made for certain: part, where, and its number."""
     stays: tuple[str, ...] = ()
-    """What was done that nothing undoes."""
+    """Changes that cannot be undone."""
     groups: tuple[OwnGroup, ...] = ()
     """The groups that the run made, or was about to make, for itself."""
     is_settled: bool = False
-    """Whether everything in it has been dealt with."""
+    """Whether everything in it was restored, as far as possible."""
     left: tuple[str, ...] = ()
-    """What was left when it was."""
+    """What could not be restored then."""
 
     @classmethod
     def read(cls, file: Path, secrets: Mapping[str, str] | None = None) -> Content:
         """
-        Read a ledger; its last line may be cut off. `secrets` are those of the profile, which putting back needs.
+        Read a ledger; its last line may be incomplete. `secrets` are those of the profile, which restoring needs.
 
-        Raise UsageError when it is none, cannot be read, or names a secret that the profile does not have.
+        Raise UsageError when it is no ledger, cannot be read, or names a secret that the profile does not have.
         """
         try:
             texts = file.read_bytes().splitlines()
@@ -262,7 +262,7 @@ class Content:
         return cls(
             file=file,
             header=lines[0],
-            # How a thing stood first: a process that goes on with a ledger finds what the one before it changed.
+            # Only the first state counts: a process that continues a ledger reads what earlier ones have changed.
             was=tuple({(line["was"], _spot(line)): line for line in reversed(lines) if "was" in line}.values())[::-1],
             makes=frozenset(made - gone),
             made=frozenset(numbered - gone),
@@ -270,14 +270,14 @@ class Content:
                 *(f"{line['stays']} of {_spot(line)}" for line in lines if "stays" in line),
                 *((f"what {damaged} damaged lines of {file} say",) if damaged else ()),
             ),
-            # The line with the number is the later one.
+            # A line with the number comes later than the one with the name.
             groups=tuple({str(line["group"]): _own_group(line) for line in lines if "group" in line}.values()),
             is_settled="settled" in lines[-1],
             left=tuple(map(str, said)) if isinstance(said := lines[-1].get("left"), list) else (),
         )
 
     def settle(self, left: tuple[str, ...]) -> None:
-        """Write that everything has been dealt with, and what is left; on a full disk in the place of what it said."""
+        """Record that everything was handled, and what is left; on a full disk, overwrite the ledger with that."""
         line = {"settled": datetime.now(UTC).isoformat(timespec="seconds"), "left": left}
         with self.file.open("r+b", buffering=0) as file:
             beginning = file.readline()
@@ -291,18 +291,18 @@ class Content:
             os.fsync(file.fileno())
 
     def state(self, line: Mapping[str, Any]) -> tuple[Spot, State]:
-        """Return where something stood, and how."""
+        """Return where something was, and its state."""
         return _spot(line), {key: dict(values) for key, values in line["state"]}
 
 
 def _line(text: bytes) -> dict[str, Any] | None:
-    """Return a line; None where it is cut off, or says nothing that anybody could go by."""
+    """Parse a line; None when it is incomplete or has nothing usable."""
     try:
         line = json.loads(text)
         is_whole = isinstance(line, dict) and all(
             isinstance(line[name], kind) for name, kind in _KINDS_OF_HEADER.items() if "ledger" in line
         )
-        for name in _ABOUT_SPOTS & set(line):  # all of these are told apart in sets
+        for name in _ABOUT_SPOTS & set(line):  # they must be hashable
             hash((line[name], _spot(line)))
         for _, values in line["state"] if "was" in line else ():
             dict(values)
@@ -318,7 +318,7 @@ def _own_group(line: Mapping[str, Any]) -> OwnGroup:
 
 
 def _names(operation: str | None) -> tuple[str, ...]:
-    """Return an operation by its id and by those of its older names."""
+    """Return the id of an operation and the ids of its older names."""
     older = (each.id for each in Contract.load().operations(None) if operation and each.alias_of == operation)
     return (operation, *older) if operation else ()
 
@@ -336,7 +336,7 @@ def _entry(line: Mapping[str, Any], kind: str) -> tuple[str, Spot, Any]:
 
 
 def _sent(call: Call, name: str) -> Any:
-    """Return what a call sends under a name, in its body, query or path; None where it is not there."""
+    """Return what a call sends for a name in its body, query or path; None when it sends nothing."""
     body = object_in(call.body)
     found = body[name] if name in body else call.query.get(name, call.path.rpartition("/")[2])
     return found if isinstance(found, int | str) else None
@@ -348,15 +348,15 @@ def _last_number(path: str) -> int | None:
 
 
 def _without_secrets(line: Mapping[str, Any], secrets: Mapping[str, str]) -> dict[str, Any]:
-    """Return a line with a place in the profile for each secret in what the target or a call named."""
+    """Return a line whose secrets, in values from the target or a call, are replaced by their places in the profile."""
     return {key: _masked(value, secrets) if key in _FOREIGN else value for key, value in line.items()}
 
 
 def _masked(value: Any, secrets: Mapping[str, str]) -> Any:
     """
-    Return a value with the place in the profile for each secret; a text that holds one is a list of its parts.
+    Return a value in which each secret is replaced by its place in the profile; a text with secrets becomes a list.
 
-    A very short secret is only looked for as a whole value: within others it would be found everywhere.
+    A very short secret is only replaced when it is the whole value, because it occurs in many other texts.
     """
     if isinstance(value, str):
         found = {name: secret for name, secret in secrets.items() if secret == value or not is_short(secret)}

@@ -1,4 +1,4 @@
-"""What is remembered of targets on this machine: which hosts may be written to, open ledgers, and who uses what."""
+"""What this machine remembers about targets: which hosts may be changed, open ledgers, and who uses what."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VARIABLE = "CONFORMANCE_STATE"
 
 
 def state_folder() -> Path:
-    """Return the folder of what is remembered: that of the user, or what CONFORMANCE_STATE names."""
+    """Return the folder for this: the user's state folder, or the one in CONFORMANCE_STATE."""
     named = os.environ.get(_VARIABLE)
     if named:
         return Path(named)
@@ -30,9 +30,9 @@ def state_folder() -> Path:
 
 def require_confirmed(profile: Profile, confirmed: str | None) -> None:
     """
-    Go on only with a target that is disposable, or whose host was confirmed, now or before.
+    Continue only if the target is disposable, or its host was confirmed now or before.
 
-    `confirmed` is the host that the operator names, which is remembered. Raise UsageError otherwise.
+    `confirmed` is the host that the operator names; it is remembered. Raise UsageError otherwise.
     """
     host = _host(profile)
     if confirmed is not None and confirmed != host:
@@ -66,7 +66,7 @@ def _confirmed_hosts() -> tuple[Path, list[str]]:
 
 
 def write_privately(file: Path, text: str, *, only_new: bool = False) -> bool:
-    """Write a file of the state folder; tell whether that was done, which with `only_new` one that exists prevents."""
+    """Write a file of the state folder; with `only_new`, return False when it exists and do not write."""
     flags = os.O_WRONLY | os.O_CREAT | (os.O_EXCL if only_new else os.O_TRUNC)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ def write_privately(file: Path, text: str, *, only_new: bool = False) -> bool:
 
 
 def read_json(file: Path) -> Mapping[str, Any]:
-    """Return what a file of the state folder says; nothing where it is not there or damaged."""
+    """Return the contents of a file in the state folder; empty when it is missing or damaged."""
     with suppress(OSError, ValueError):
         found = json.loads(file.read_text(encoding="utf-8"))
         if isinstance(found, dict):
@@ -91,7 +91,7 @@ def read_json(file: Path) -> Mapping[str, Any]:
 
 
 def file_for(kind: str, base_url: str, name: str) -> Path:
-    """Return the file of something that is remembered of a target."""
+    """Return the file for something that is remembered about a target."""
     target = hashlib.sha256(base_url.encode()).hexdigest()[:16]
     return state_folder() / kind / target / f"{name}.json"
 
@@ -105,13 +105,13 @@ def remember_ledgers(base_url: str, run: str, folder: Path) -> None:
 
 
 def forget_ledgers(base_url: str, run: str) -> None:
-    """Forget a run whose changes have been put back."""
+    """Forget a run whose changes have been restored."""
     with suppress(OSError):
         file_for("ledgers", base_url, run).unlink(missing_ok=True)
 
 
 def open_ledgers(base_url: str) -> dict[str, Path]:
-    """Return the runs whose changes of a target have not been put back, each with its folder."""
+    """Return the runs whose changes of a target have not been restored, each with its folder."""
     files = sorted(file_for("ledgers", base_url, "any").parent.glob("*.json"))
     told = {file.stem: read_json(file).get("folder") for file in files}
     return {run: Path(folder) for run, folder in told.items() if isinstance(folder, str) and folder}

@@ -1,8 +1,8 @@
 """
-Says on a world that a run uses it, so that no other run does meanwhile.
+Marks a world while a run uses it, so that no other run uses it at the same time.
 
-The mark is a variable of the world's project, which servers of this kind have and the contract does not speak of. Where
-a service refuses that, a file on this machine takes its place.
+The mark is a variable of the world's project; servers of this kind have these, but they are not part of the contract.
+If a service refuses it, a file on this machine replaces it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 KEY = "CONFORMANCE_RUN"
 _BEAT_SECONDS = 60
-#: How long a run that says nothing more is taken to be still there.
+#: How long a mark counts as in use after its last update.
 _STALE = timedelta(minutes=10)
 
 
 def operator() -> str:
-    """Return who runs this and on which machine, as `somebody on build-7`."""
+    """Return the user and the machine of this run, as `somebody on build-7`."""
     return " on ".join(filter(None, (_user(), socket.gethostname())))
 
 
@@ -50,7 +50,7 @@ class Marker:
     """The mark of one run on one world."""
 
     profile: Profile
-    """Of the world."""
+    """The profile of the world."""
     run: str
     _since: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     _ended: threading.Event = field(default_factory=threading.Event)
@@ -63,12 +63,12 @@ class Marker:
 
     @property
     def _file(self) -> Path:
-        """What stands for the mark where the target takes none."""
+        """The file that replaces the mark when the target refuses it."""
         return file_for("marks", self.profile.base_url, self._name.replace(" ", "-"))
 
     def claim(self) -> str | None:
         """
-        Mark the world until `release`; return what to say of a mark that was taken over.
+        Mark the world until `release`; return a message when the mark of an ended run was taken over.
 
         Raise TargetError when another run uses it.
         """
@@ -88,14 +88,14 @@ class Marker:
         return taken_over
 
     def release(self) -> None:
-        """Take the mark away, if it still is that of this run."""
+        """Remove the mark, if it still belongs to this run."""
         self._ended.set()
         with suppress(TargetGoneError), self._client() as client:
             self._remove(client, self.run)
 
     @property
     def process(self) -> int | None:
-        """The process of the run, where it is still at work on this machine."""
+        """The process of the run, if it still runs on this machine."""
         with suppress(TargetGoneError), self._client() as client:
             found = self._read(client) or read_json(self._file)
             if found.get("run") == self.run and _is_here(found) and _is_alive(found["pid"]):
@@ -118,7 +118,7 @@ class Marker:
         return json.dumps(known | ({"who": user} if (user := _user()) else {}))
 
     def _put(self, client: Client) -> Mapping[str, Any]:
-        """Put the mark where there is none; return the one that is there, nothing when it now is ours."""
+        """Set the mark if there is none; return another run's mark, or nothing when the mark now is ours."""
         if self._variables is not None:
             self._send(client, "POST", self._variables, key=KEY, value=self._say())
             found = self._read(client)
@@ -128,16 +128,16 @@ class Marker:
         return {} if write_privately(self._file, self._say(), only_new=True) else {"run": "?", **read_json(self._file)}
 
     def _remove(self, client: Client, run: str) -> None:
-        """Take the mark of a run away, wherever it is."""
+        """Remove the mark of a run, from the target and from this machine."""
         if self._read(client).get("run") == run:
             self._send(client, "DELETE", f"{self._variables}/{KEY}")
         if read_json(self._file).get("run", run) == run:
             self._file.unlink(missing_ok=True)
 
     def _beat(self) -> None:
-        """Say now and then that the run is still there."""
+        """Update the mark regularly, so that it stays in use."""
         while not self._ended.wait(_BEAT_SECONDS):
-            # A beat that is lost is made up for by the next one, long before the mark counts as left behind.
+            # A lost update does no harm: the next one comes long before the mark counts as abandoned.
             with suppress(TargetGoneError, OSError), self._client() as client:
                 if self._is_on_target:
                     self._send(client, "PUT", f"{self._variables}/{KEY}", value=self._say())
@@ -159,7 +159,7 @@ class Marker:
 
 
 def run_behind(mark: Any) -> str | None:
-    """Say which run put a mark, by its text; None where that run has ended, and where it is no mark."""
+    """Return the run that set a mark, given its text; None when that run has ended, or the text is no mark."""
     try:
         found = json.loads(mark)
         return None if _is_stale(found) else _shown(found)
@@ -168,7 +168,7 @@ def run_behind(mark: Any) -> str | None:
 
 
 def _is_stale(found: Mapping[str, Any]) -> bool:
-    """Tell whether the run of a mark has ended without taking it away."""
+    """Tell whether the run of a mark has ended without removing it."""
     if _is_here(found) and not _is_alive(found["pid"]):
         return True
     try:

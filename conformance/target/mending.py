@@ -1,4 +1,4 @@
-"""Writes into a profile what a check of it found out, and leaves everything else there as it is."""
+"""Writes the findings of a check into a profile, and keeps everything else in it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _STEP = re.compile(r"[^.\[\]]+")
 
 def mend(file: Path, findings: Iterable[Finding]) -> tuple[str, ...]:
     """
-    Write what was found out into a profile, with its comments kept, and return the places that were written.
+    Write found values into a profile, keep its comments, and return the places that were changed.
 
-    Notes are left alone, and what has no value to write. Raise UsageError when the file cannot be written.
+    Notes, and findings without a value, are skipped. Raise UsageError when the file cannot be written.
     """
     yaml = YAML()
     yaml.preserve_quotes = True
@@ -39,11 +39,11 @@ def mend(file: Path, findings: Iterable[Finding]) -> tuple[str, ...]:
         try:
             for step in steps:
                 entry = entry[step]
-        except (KeyError, IndexError):  # a further world may have the actors of the first, which is mended itself
+        except (KeyError, IndexError):  # another world may share the actors of the first one, which is fixed itself
             continue
         entry[last] = finding.write
         written.append(finding.place)
-    if not written:  # writing lays out a file anew
+    if not written:  # writing would change the layout
         return ()
     stream = StringIO()
     yaml.dump(data, stream)

@@ -1,4 +1,4 @@
-"""The names that a profile may use: actors, fixtures and features, what each of them must be, and what it has."""
+"""The names that a profile may use: actors, fixtures and features, with their descriptions and values."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class Field:
 
     name: str
     type: str | tuple[str, ...]
-    """Types of JSON."""
+    """Its JSON types."""
     what: str
-    """What it is, and of what may be left out what needs it."""
+    """What it is; for an optional value, also which tests need it."""
     is_required: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """An actor, a fixture or a feature, by its row of the table."""
+    """An actor, a fixture or a feature: a row of the table."""
 
     name: str
     what: str
@@ -38,34 +38,34 @@ class Named:
     is_core: bool = False
     """Whether most of the suite needs it."""
     core_of: Sequence[str] = ()
-    """The areas of which most needs it, where it is not needed in all of them."""
+    """The areas that mostly need it, if it is not needed in all areas."""
     kind: str = ""
-    """Of a fixture: which values it has."""
+    """For a fixture: its kind, which defines its values."""
     each: str | None = None
-    """Of a name for a list: the name of each entry."""
+    """For the name of a list: the name of each entry."""
     least: int = 1
-    """Of a name for a list: how many entries it has at least."""
+    """For the name of a list: its least number of entries."""
     apart: Sequence[str] = ()
-    """Of a fixture: the sorts of things of which no two may be the same."""
+    """For a fixture: the groups of things that must all be different."""
     roles: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """Of a fixture: the least and the highest level that each actor may have in it."""
+    """For a fixture: the lowest and the highest level that each actor may have in it."""
     presumed_in: str = ""
-    """Of a feature that a target has unless its profile says false: the area of what needs it."""
+    """For a feature that a target has unless its profile says false: the area of the tests that need it."""
     part_of: str = ""
-    """Of such a feature: the feature without which a target cannot have it."""
+    """For such a feature: the feature without which a target cannot have it."""
     shows_more_in: Sequence[str] = ()
-    """Of a fixture without which nothing stays open: the areas in which more is looked at where a profile has it."""
+    """For a fixture that no requirement depends on: the areas in which more is tested when a profile has it."""
     dispensable_from: str = str(OLDEST)
-    """Of such a feature: the version before which every target has it."""
+    """For such a feature: the version before which every target has it."""
     fields: tuple[Field, ...] = field(default=())
 
     @property
     def is_given_up(self) -> bool:
-        """Whether every target had this feature once, and may have none of it any more."""
+        """Whether every target once had this feature, and may have removed it."""
         return Version.parse(self.dispensable_from) > OLDEST
 
     def is_dispensable(self, version: Version | None) -> bool:
-        """Tell whether a target of a version may say of this feature that it is not there."""
+        """Tell whether a target of a version may declare that it does not have this feature."""
         return holds(version, Version.parse(self.dispensable_from), None)
 
 
@@ -93,30 +93,30 @@ def _what(sort: str) -> Mapping[str, str]:
     return MappingProxyType({row.name: row.what for row in TABLE[sort]})
 
 
-#: The actors a profile may name, and who each of them must be.
+#: The actors a profile may name, with their descriptions.
 ACTORS = _what("actors")
 
-#: The fixtures a profile may name, and what each of them must be.
+#: The fixtures a profile may name, with their descriptions.
 FIXTURES = _what("fixtures")
 
-#: The features a profile may declare, and what the target has that declares one.
+#: The features a profile may declare, with their descriptions.
 FEATURES = _what("features")
 
 #: Features that a target has unless its profile says false.
 PRESUMED: Mapping[str, Named] = MappingProxyType({row.name: row for row in TABLE["features"] if row.presumed_in})
 
-#: Plural names of fixtures, each of which holds a list.
+#: The plural names of fixtures that hold a list.
 PLURALS: Mapping[str, str] = MappingProxyType({row.name: row.each for row in TABLE["fixtures"] if row.each})
 
-#: Fixtures by name, with the values that they have.
+#: The fixtures by name, with the values that they have.
 FIXTURE_ROWS: Mapping[str, Named] = MappingProxyType({row.name: row for row in TABLE["fixtures"]})
 
-#: Fixtures without which nothing stays open, by the areas in which more is looked at where a profile has them.
+#: Fixtures that no requirement depends on, by the areas in which more is tested when a profile has them.
 SHOWING_MORE: Mapping[str, Sequence[str]] = MappingProxyType(
     {row.name: row.shows_more_in for row in TABLE["fixtures"] if row.shows_more_in}
 )
 
-#: What is set aside for random calls, by what it is like.
+#: The fixtures for random calls, by the fixture that each of them resembles.
 SET_ASIDE: Mapping[str, str] = MappingProxyType(
     {"project": "fuzz_project", "group": "fuzz_group", "merge_request": "fuzz_merge_request"}
 )
@@ -124,7 +124,7 @@ SET_ASIDE: Mapping[str, str] = MappingProxyType(
 
 @cache
 def fixtures_schema() -> Mapping[str, Any]:
-    """Return the JSON Schema of what stands below `fixtures:` in a profile, of each name that is known."""
+    """Return the JSON Schema for the `fixtures:` of a profile, with all known names."""
     return {"type": "object", "properties": {row.name: _schema_of(row) for row in TABLE["fixtures"]}}
 
 
@@ -149,15 +149,15 @@ def _schema_of_field(entry: Field) -> dict[str, Any]:
 
 # -- groups that a run makes for itself --------------------------------------------------------------------------------
 
-#: The area of the operations that leave something for good.
+#: The area of the operations whose effects cannot be undone.
 LEAVING = "group-approval-rules"
-#: By fixture of the profile, the group of the run that takes its place in that area.
+#: By fixture of the profile, the run's own group that replaces it in that area.
 OWN_GROUPS: Mapping[str, str] = MappingProxyType(
     {"group": "rules_group", "subgroup": "inner_rules_group", "fuzz_group": "spare_rules_group"}
 )
 
 
 def in_place_of(fixture: str, area: str, known: Container[str]) -> str:
-    """Return the name of the fixture that calls of an area go to: the run's own group, if that is among those known."""
+    """Return the fixture that calls of an area use: the run's own group, if it is among the known names."""
     own = OWN_GROUPS.get(fixture, "") if area == LEAVING else ""
     return own if own in known else fixture

@@ -1,8 +1,8 @@
 """
-The guard of `own-only`: a write goes to what the profile names, or to what nothing on the target can be.
+The guard of `own-only`: a write may only go to what the profile names, or to ids and names that cannot exist.
 
-A test with a mistake in it, and a call that was drawn at random, so reach nobody else's project. What is asked is which
-project, group or merge request a path is below, and which ones a body names.
+So a test with a bug, or a randomly drawn call, cannot change anybody else's project. The guard checks which project,
+group or merge request a path belongs to, and which ones a body names.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from conformance.http.exchange import Call, Exchange
     from conformance.target.profile import Profile
 
-#: A number that nothing has, and the end of names that nothing has; larger numbers stand for nothing either.
+#: A number that nothing has, and the end of names that nothing has; larger numbers are unused too.
 UNUSED_ID = 2_000_000_001
 UNUSED_NAME = "-conformance-none"
 
 _OWNER = re.compile(r"/(?P<level>project|group)s/(?P<id>[^/]+)")
 _MERGE_REQUEST = re.compile(r"/projects/[^/]+/merge_requests/(?P<iid>[^/]+)")
 _NUMBER = re.compile(r"\s*(?P<sign>[+-]?)0*(?P<digits>\d+)")
-#: What a full path may look like. A project has one of several parts, a group and a user have one of one.
+#: The form of a full path: that of a project has several parts, that of a group or a user has at least one.
 _PATHS = {
     "project": re.compile(r"[\w.-]+(/[\w.-]+)+", re.ASCII),
     "group": re.compile(r"[\w.-]+(/[\w.-]+)*", re.ASCII),
     "user": re.compile(r"@?[\w.-]+", re.ASCII),
 }
-#: What a body names by its properties: always, and where the values are drawn at random. Tests send people and groups
-#: back that a rule has named before, whom no profile needs to know.
+#: The properties of a body that name things: those that always count, and those that count for random values only,
+#: because tests may send back people and groups of a rule that the profile does not name.
 _NAMED = {"target_project_id": "project", "target_group_id": "group"}
 _BY_NAME = "usernames"
 _NAMED_AT_RANDOM = {**_NAMED, "user_ids": "user", "usernames": "user", "group_ids": "group"}
@@ -45,7 +45,7 @@ _LISTED = {"allowlist": "project", "groups_allowlist": "group"}
 
 
 class Ownership:
-    """What of a target belongs to a run, as far as its profile and the answers of the target say."""
+    """Which things on a target belong to a run, according to its profile and the target's answers."""
 
     def __init__(self, profile: Profile, operation_of: Callable[[str, str], Operation | None]) -> None:
         """Guard the world of a profile; `operation_of` finds the operation of a method and path."""
@@ -54,7 +54,7 @@ class Ownership:
         self.include(profile)
 
     def include(self, profile: Profile) -> None:
-        """Guard what a profile names from now on."""
+        """Also guard the things that this profile names."""
         self._profile, self._spots = profile, Spots(profile)
         self._known = self._names()
 
@@ -67,13 +67,13 @@ class Ownership:
             )
 
     def learn(self, exchange: Exchange) -> None:
-        """Remember what is on an allowlist, whoever put it there: a test may take it away and put it back."""
+        """Remember what is on an allowlist, whoever added it, because a test may remove it and add it again."""
         level = _LISTED.get(exchange.call.path.partition("?")[0].rpartition("/")[2])
         if level is not None and exchange.call.method == "GET" and exchange.status == HTTPStatus.OK:
             self._listed |= {(level, entry.get("id")) for entry in objects_in(exchange.body)}
 
     def problem(self, call: Call, *, is_drawn: bool = False) -> str | None:
-        """Say what of a call that writes is outside the world of the run; None where it may be sent."""
+        """Say what a write would touch outside the world of the run; None when the call may be sent."""
         path = call.path.partition("?")[0]
         if call.is_elsewhere:
             if any(entry.get("url") == path for entry in self._profile.fixtures.get("oauth_token_endpoint", ())):
@@ -111,7 +111,7 @@ class Ownership:
         return spot is not None and number is not None and _exists(number) and number not in known
 
     def _may_be_foreign(self, kind: str, value: Any, *, by_name: bool) -> bool:
-        """Tell whether a value may name something that is not the run's own, however a service reads it."""
+        """Tell whether a value may name something outside the run's world, however a service parses it."""
         if value is None or isinstance(value, bool | dict | list):
             return False
         known = self._known[kind]
@@ -137,11 +137,11 @@ class Ownership:
 
 
 def _number(value: Any) -> int | None:
-    """Return the number that a lenient service may read in a value: the digits that it begins with."""
+    """Return the number that a lenient service may read from a value: its leading digits."""
     if isinstance(value, int | float):
         return int(value) if abs(value) < UNUSED_ID else UNUSED_ID
     match = _NUMBER.match(str(value))
-    # Without the space before it: int() refuses some of what \s takes for space.
+    # Without the leading space, because int() refuses some characters that \s matches.
     return int(match["sign"] + match["digits"]) if match and len(match["digits"]) <= len(str(UNUSED_ID)) else None
 
 

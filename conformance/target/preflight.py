@@ -1,4 +1,4 @@
-"""Before anything is judged: does something answer, is it the service, is it known who calls, are the roles real."""
+"""Checks before the tests: the service answers, it knows the tokens, and the actors have their roles."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from conformance.target.profile import Profile
 
 _MAINTAINER, _OWNER = 40, 50
-#: What stands behind a refusal that leaves a role open.
+#: Appended to the detail of a refusal that proves no role.
 NO_PROOF = " proves no role"
 
 
 def preflight(profile: Profile, client: Client) -> None:
     """
-    Ask until something answers as a service does; raise TargetError that says what to do when nothing can be tested.
+    Ask until a service answers; raise TargetError with advice when nothing can be tested.
 
-    Whether an answer is right is not decided here: that is what the suite is for. A service that is half built may
-    serve one area alone, so that one answer of any of them is enough.
+    This does not judge whether an answer is right: the suite does. An unfinished service may serve only one area, so
+    one answer from any area is enough.
     """
     asked: list[str] = []
     problem = None
@@ -45,14 +45,14 @@ def preflight(profile: Profile, client: Client) -> None:
             return
         problem = problem or found
         asked.append(f"GET {path}")
-        # Whoever waited once need not wait again, and what anybody may ask says nothing of a token that is refused.
+        # Waiting once is enough; and calls that need no token say nothing about a token that is refused.
         if exchange.status in {None, HTTPStatus.UNAUTHORIZED}:
             break
     if problem:
         raise TargetError(f"{problem} (asked: {', '.join(asked)})")
 
 
-#: What is read of an area, below the fixture of the profile that it lies in.
+#: A read of each area, below the fixture of the profile that it needs.
 _FIRST_READS = {
     "approval-settings": (
         ("project", "/projects/{}/merge_request_approval_setting"),
@@ -68,7 +68,7 @@ _FIRST_READS = {
 
 
 def _first_paths(profile: Profile) -> Iterator[str]:
-    """Yield paths that some service of this kind serves: of the claimed areas, and what nearly all of them have."""
+    """Yield paths that services of this kind serve: of the claimed areas, and those that nearly all services have."""
     for area, reads in _FIRST_READS.items():
         if profile.claims(area):
             yield from (path for fixture, below in reads if (path := _below(profile, fixture, below)))
@@ -106,29 +106,29 @@ def _problem(profile: Profile, exchange: Exchange) -> str | None:
 
 
 def _where_to(profile: Profile, location: str) -> str:
-    """Return where a redirect leads, without what may be secret: another server, or a path of the same one."""
+    """Return where a redirect leads, without possible secrets: another server, or a path on the same one."""
     with suppress(ValueError):
         there, here = urlsplit(urljoin(profile.base_url, location)), urlsplit(profile.base_url)
         return there.path if there[:2] == here[:2] else f"{there.scheme}://{there.netloc.rpartition('@')[2]}"
-    return "what is no address"
+    return "an invalid address"
 
 
-#: By feature: who can read what where a target has it, below one of the fixtures if one is named.
+#: By feature: the actor and the path of a read that only targets with it serve, below a fixture if one is named.
 READ_WITH = {
     "approval_configuration": ("owner", "project", "/projects/{}/approvals"),
     "group_approval_rules": ("owner", "group", "/groups/{}/approval_rules"),
     "member_roles": ("admin", None, "/member_roles"),
 }
-#: Features of which fixtures tell, and the profile itself.
+#: Features that fixtures or other keys of the profile declare.
 READ_OF = frozenset({"approval_policies", "enterprise_edition", "hidden_groups", "https", "password_approval"})
 _EDITIONS: Mapping[object, str] = {True: "enterprise", False: "community"}
 
 
 def undeclared(profile: Profile, client: Client) -> tuple[str, ...]:
     """
-    Say which features answer although the profile does not declare them, as far as a call that only reads can tell.
+    Name the features that the target serves although the profile does not declare them, as far as reads can tell.
 
-    What is not declared is not judged, so that whoever forgot to declare it should know.
+    Undeclared features are not tested, so an operator who forgot to declare one should know.
     """
     return tuple(
         f"GET {answer.call.path} is served, though the profile does not declare {feature}; it is not judged."
@@ -138,7 +138,7 @@ def undeclared(profile: Profile, client: Client) -> tuple[str, ...]:
 
 
 def overstated(profile: Profile, client: Client) -> tuple[str, ...]:
-    """Say which features the profile declares that seem not to be there, as far as reading can tell."""
+    """Name the features that the profile declares and the target seems to lack, as far as reads can tell."""
     found = [
         f"GET {answer.call.path} answers {answer.status}, though the profile declares {feature}. If the target does "
         "not have it, say false; if it should, a run will show it."
@@ -164,7 +164,7 @@ def _answered(profile: Profile, client: Client, *, declared: bool) -> Iterator[t
         try:
             yield feature, client.send(profile.actors[actor], "GET", below)
         except TargetGoneError:
-            return  # the tests will say so
+            return  # the tests will report it
 
 
 def _below(profile: Profile, fixture: str, path: str) -> str | None:
@@ -173,7 +173,7 @@ def _below(profile: Profile, fixture: str, path: str) -> str | None:
 
 
 def _curl(base_url: str, exchange: Exchange) -> str:
-    """Return a command that shows what the target says to a call."""
+    """Return a command that repeats a call and shows the answer."""
     actor = exchange.call.actor
     token = f'-H "PRIVATE-TOKEN: {actor.variable}" ' if actor else ""
     return f"curl -i {token}{shlex.quote(f'{base_url}/api/v4{exchange.call.target}')}"
@@ -186,7 +186,7 @@ def _is_html(exchange: Exchange) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RoleProof:
-    """What one actor was asked to show, and what came of it."""
+    """The claim that one actor had to prove, and the result."""
 
     actor: str
     claim: str
@@ -200,11 +200,11 @@ class _Trial:
     claim: str
     path: str
     served: bool
-    """Whether the role must be served by the specification, or refused."""
+    """Whether the specification requires that the role is served; otherwise it must be refused."""
     least: int
-    """The level from which on it is served, as services of this kind count them."""
+    """The lowest level that is served, as services of this kind count levels."""
     instead: str = ""
-    """Another path that the same roles are served, for a target that does not have the first one."""
+    """Another path with the same roles, for a target that lacks the first one."""
 
     @property
     def place(self) -> str:
@@ -214,9 +214,9 @@ class _Trial:
 
 def prove_roles(profile: Profile, client: Client) -> tuple[RoleProof, ...]:
     """
-    Let each actor show that it is the role it claims, by calls that only read and that the role table decides.
+    Let each actor prove its claimed role with reads whose result depends on the role.
 
-    A contradiction may be the profile's fault or the target's; the run will tell, the table only warns.
+    The profile or the target may be wrong; a run will show which, so contradictions are only warnings.
     """
     target = Readings(profile, client)
     asked = {name: _TRIALS[name](profile) for name in profile.actors if name in _TRIALS}
@@ -250,7 +250,7 @@ def _proof(target: Readings, name: str, trial: _Trial) -> RoleProof:
 
 
 def _proof_by_list(target: Readings, name: str, trial: _Trial, refusal: Exchange) -> RoleProof:
-    """Let the list of members tell, since what is not there, and what this one may not see, is answered alike."""
+    """Check a refusal with the list of members, because missing and hidden things get the same answer."""
     levels, number = target.levels(trial.place), target.user(name).get("id") or target.profile.actors[name].id
     refused = f"GET {trial.path}: status {refusal.status}"
     if levels is None or number is None:
@@ -262,7 +262,7 @@ def _proof_by_list(target: Readings, name: str, trial: _Trial, refusal: Exchange
 
 
 def _token_is_known(target: Readings, name: str) -> tuple[str, str]:
-    """Tell whether a target knows a token at all; where it has no way to say so, that stays open."""
+    """Tell whether a target knows a token at all; open when it has no call to ask that."""
     if target.refuses_token_of(name):
         return "contradicted", "GET /user: status 401: the token is refused"
     if target.user(name):
@@ -270,7 +270,7 @@ def _token_is_known(target: Readings, name: str) -> tuple[str, str]:
     return "open", f"GET /user: status {target.status_of(name, '/user')}; the target does not say"
 
 
-#: What maintainers of a project are served and nobody below.
+#: Paths that are served to the maintainers of a project and to nobody below.
 _FOR_MAINTAINERS = ("merge_request_approval_setting", "job_token_scope")
 
 

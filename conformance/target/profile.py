@@ -1,4 +1,4 @@
-"""The profile of a target: where it is, which version it has, who calls it and what exists on it."""
+"""The profile of a target: its address, its version, the actors, and what exists on it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-#: The version of a profile whose target is to be asked.
+#: The value of `version` for a target that should be asked for it.
 AUTO = "auto"
 
 
@@ -64,7 +64,7 @@ class MissingFieldError(LookupError):
     """A fixture of the profile lacks a value that a test needs."""
 
     def __init__(self, fixture: str, key: str) -> None:
-        """Name the fixture and what to add to it."""
+        """Name the fixture and the value to add."""
         super().__init__(f"fixture '{fixture}' of the target profile does not give '{key}': add it there")
 
 
@@ -75,7 +75,7 @@ class Fixture:
     name: str
     values: Mapping[str, Any]
     place: str = field(default="", compare=False)
-    """Where it stands in the profile, or in its world, such as `fixtures.integrations[0]`."""
+    """Its place in the profile or in its world, such as `fixtures.integrations[0]`."""
 
     def __getitem__(self, key: str) -> Any:
         """Return one of its values; raise MissingFieldError when the profile does not give it."""
@@ -100,7 +100,7 @@ class Fixture:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How politely and how patiently the suite calls; seconds unless named otherwise."""
+    """The limits on the suite's calls; in seconds unless stated otherwise."""
 
     timeout_seconds: float = 30
     deadline_seconds: float = 60
@@ -111,28 +111,28 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class RetryBudget:
-    """How long a run puts up with a network that fails."""
+    """How long a run tolerates network errors."""
 
     call_seconds: float = 60
-    """How long one call is waited for and sent again."""
+    """How long one call waits and is retried."""
     run_seconds: float = 600
-    """How long all of them together."""
+    """How long all calls together wait."""
     tests: int = 5
-    """How often one test begins anew because a call of it was not answered."""
+    """How many times one test may start again because one of its calls was not answered."""
 
 
 @dataclass(frozen=True)
 class World:
-    """A complete set of fixtures, with who calls there, that one worker has to itself."""
+    """A complete set of fixtures and actors for one worker."""
 
     actors: Mapping[str, Actor]
     fixtures: Mapping[str, tuple[Fixture, ...]]
-    """By singular name; a single fixture is a tuple of one."""
+    """By singular name; a single fixture is a tuple with one entry."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """All that the suite knows of its target before the first request."""
+    """All that the suite knows about its target before the first request."""
 
     base_url: str
     version: Version | None
@@ -140,30 +140,30 @@ class Profile:
     edition: str
     actors: Mapping[str, Actor]
     fixtures: Mapping[str, tuple[Fixture, ...]]
-    """By singular name; a single fixture is a tuple of one."""
+    """By singular name; a single fixture is a tuple with one entry."""
     features: Mapping[str, bool] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     retries: RetryBudget = field(default_factory=RetryBudget)
     name: str = ""
     certificates: str | bool = True
-    """What an https target's certificate is held against: the usual authorities, a file with one, or nothing."""
+    """What verifies the certificate of an https target: the usual authorities, a PEM file, or nothing."""
     client_certificate: ClientCertificate | None = None
     proxy: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    """What a gateway in front of the target wants with every call."""
+    """Headers for every call, for a gateway in front of the target."""
     http2: bool = False
     version_source: str = "declared in the profile"
-    """Where the version is from."""
+    """The source of the version."""
     version_warning: str = ""
-    """Where it is not the version that was declared: how it is judged instead."""
+    """How the target is judged, if that is not the declared version."""
     asks_version: bool = False
-    """Whether the target itself is to be asked for its version."""
+    """Whether the target should be asked for its version."""
     scope: tuple[str, ...] = ()
     """The areas that the target claims to implement; empty for all."""
     disposable: bool = False
-    """Whether it is there to be tested, and nobody misses what is on it."""
+    """Whether the target exists only for tests, so that nobody misses what is on it."""
     worlds: tuple[World, ...] = ()
-    """Further complete sets of actors and fixtures, for workers beside the first one."""
+    """Further complete sets of actors and fixtures, for all workers but the first."""
 
     @property
     def title(self) -> str:
@@ -173,12 +173,12 @@ class Profile:
 
     @property
     def number_of_worlds(self) -> int:
-        """How many workers may go on side by side."""
+        """How many workers may run side by side."""
         return len(self.worlds) + 1
 
     def in_world(self, number: int) -> Profile:
         """
-        Return the profile for the worker of a number, from 0 on, with the actors and fixtures of its own world.
+        Return the profile for a worker, numbered from 0, with the actors and fixtures of its own world.
 
         Raise UsageError when the profile has fewer worlds.
         """
@@ -198,7 +198,7 @@ class Profile:
         return next(iter(self.fixtures.get(name, ())), None)
 
     def value(self, reference: str) -> Any:
-        """Return what a reference means, such as `merge_request.iid`, or `project` for its id; None if unknown."""
+        """Return the value of a reference such as `merge_request.iid`, or `project` for its id; None if unknown."""
         name, _, part = reference.partition(".")
         entry = self.first(name)
         return entry.get(part or "id") if entry is not None else None
@@ -213,7 +213,7 @@ class Profile:
         return tuple(name for name in FEATURES if not self.declares(name))
 
     def client_settings(self, at_once: int = AT_ONCE, *, only_reads: bool = False, run: str = "") -> ClientSettings:
-        """Return what a client of this target must know, for so many calls at once at most."""
+        """Return the settings for a client of this target, with at most so many calls at once."""
         limits = self.limits
         return ClientSettings(
             base_url=self.base_url,
@@ -235,7 +235,7 @@ class Profile:
         )
 
     def missing(self, needs: tuple[str, ...]) -> str | None:
-        """Say which actor or fixture of a list the profile does not name; None when it names all."""
+        """Name the first of these actors or fixtures that the profile lacks; None when it has all."""
         for need in needs:
             singular, at_least = (PLURALS[need], FIXTURE_ROWS[need].least) if need in PLURALS else (need, 1)
             if need in self.actors or len(self.fixtures.get(singular, ())) >= at_least:
@@ -247,9 +247,9 @@ class Profile:
 
     def declares(self, feature: str) -> bool:
         """
-        Tell whether the target says it has a feature; the profile's edition and address say so of two of them.
+        Tell whether the target declares a feature; two features follow from the profile's edition and address.
 
-        Of what every service has unless it says otherwise, the profile must say that it is not there.
+        Features that every service has by default count unless the profile denies them.
         """
         implied = {"enterprise_edition": self.edition == "enterprise", "https": self.base_url.startswith("https://")}
         if feature in PRESUMED:
@@ -260,7 +260,7 @@ class Profile:
         return bool(self.features.get(feature, implied.get(feature, False)))
 
     def has_given_up(self, fixture: str) -> bool:
-        """Tell whether the profile says that the target has nothing of a kind that goes by the name of a fixture."""
+        """Tell whether the profile denies the feature that belongs to a fixture."""
         kind = fixture.removeprefix("installed_")
         return kind in PRESUMED and not self.declares(kind)
 
@@ -285,7 +285,7 @@ class Profile:
         return tuple(sorted(set(self.named_secrets().values()), key=len, reverse=True))
 
     def named_secrets(self) -> dict[str, str]:
-        """Return every text that must never reach a report, by the place where the profile has it."""
+        """Return every text that must never reach a report, by its place in the profile."""
         found: dict[str, str | None] = {}
         for number, world in enumerate((World(self.actors, self.fixtures), *self.worlds)):
             for name, actor in world.actors.items():
@@ -327,12 +327,12 @@ def load_profile(file: Path) -> Profile:
 
 
 def profile_from_yaml(data: Any, file: Path) -> Profile:
-    """Make a profile from what its file holds, variables and all; raise UsageError as `load_profile` does."""
+    """Make a profile from the data of its file, and replace variables; raise UsageError as `load_profile` does."""
     environment: Mapping[str, str] = os.environ
     if isinstance(data, dict) and isinstance(data.get("secrets"), str):
         environment = {**_secrets_beside(file, data["secrets"]), **environment}
     data = _as_meant(data, environment, file)
-    if isinstance(data, dict):  # before anything is said about it
+    if isinstance(data, dict):  # before any error message about it
         keep_in(text for _, text in stated_secrets(data))
     problem = first_problem(data, "target.schema.json") or _problem_of_fixtures(data)
     if problem:
@@ -343,14 +343,14 @@ def profile_from_yaml(data: Any, file: Path) -> Profile:
 
 
 def secrets_in(file: Path) -> dict[str, str]:
-    """Return the variables of a file of lines such as NAME=value; raise OSError when it cannot be read."""
+    """Return the variables of a file with lines such as NAME=value; raise OSError when it cannot be read."""
     lines = file.read_text(encoding="utf-8").splitlines()
     pairs = (line.partition("=") for line in lines if not line.lstrip().startswith("#"))
     return {name.strip(): value for name, equals, value in pairs if equals}
 
 
 def _secrets_beside(file: Path, name: str) -> dict[str, str]:
-    """Return the variables of a profile's file of secrets, whose name is as seen from the profile."""
+    """Return the variables of a profile's secrets file; `name` is relative to the profile."""
     place = file.parent / name
     try:
         return secrets_in(place)
@@ -362,7 +362,7 @@ def _secrets_beside(file: Path, name: str) -> dict[str, str]:
 
 
 def _problem_of_fixtures(data: Mapping[str, Any]) -> str | None:
-    """Say what is wrong with the values of a fixture, in whichever world."""
+    """Say what is wrong with the values of a fixture, in any world."""
     for number, world in enumerate([data, *data.get("worlds", ())]):
         problem = problem_under(fixtures_schema(), world["fixtures"], "fixtures")
         if problem:
@@ -372,25 +372,25 @@ def _problem_of_fixtures(data: Mapping[str, Any]) -> str | None:
 
 def base_url_from(text: str, complaint: str) -> str:
     """
-    Return a base URL as it is used, above /api/v4; a password in it reaches no report.
+    Return a base URL in its normal form, above /api/v4; a password in it reaches no report.
 
-    Raise UsageError, with the complaint, when it is none.
+    Raise UsageError, which begins with the complaint, when the text is no base URL.
     """
     try:
         found = urlsplit(text)
         is_one = found.scheme in ("http", "https") and bool(found.hostname) and found.port != 0
         is_one = is_one and not (found.query or found.fragment or re.search(r"\s", text))
-    except ValueError:  # an address of IPv6 cut off, or a port beyond all ports
+    except ValueError:  # an incomplete IPv6 address, or a port that is too large
         is_one = False
     if not is_one:
-        shown = re.sub(r"//.*@", "//[redacted]@", text)  # also where it is no address, and nobody can tell what is what
+        shown = re.sub(r"//.*@", "//[redacted]@", text)  # also in invalid addresses, which cannot be parsed
         raise UsageError(f"{complaint}: '{shown}' is not a base URL, which looks like https://staging.example.com.")
     keep_in([unquote(found.password)] if found.password else [])
     return text.rstrip("/").removesuffix("/api/v4")
 
 
 def profile_from(data: Mapping[str, Any], source: str) -> Profile:
-    """Make a profile from data that fits the profile's schema; `source` says in messages where it comes from."""
+    """Make a profile from data that fits the profile's schema; messages name `source` as its origin."""
     _refuse_unknown("actor", data["actors"], ACTORS, source)
     _refuse_unknown("fixture", data["fixtures"], FIXTURES, source)
     _refuse_unknown("feature", data.get("features", {}), FEATURES, source)
@@ -466,14 +466,14 @@ def _refuse_unknown(what: str, given: Mapping[str, Any], known: Mapping[str, str
 
 
 def _as_meant(node: Any, environment: Mapping[str, str], file: Path) -> Any:
-    """Return a value with what the variables in it stand for, and whole numbers as such."""
+    """Return a value with its variables replaced, and with whole numbers as integers."""
     if isinstance(node, dict):
         return {key: _as_meant(value, environment, file) for key, value in node.items()}
     if isinstance(node, list):
         return [_as_meant(value, environment, file) for value in node]
     if isinstance(node, float):
         if not math.isfinite(node):
-            raise UsageError(f"{file} has the number {node}, of which nothing can be made. Name a finite one.")
+            raise UsageError(f"{file} has the number {node}, which cannot be used. Write a finite number.")
         return int(node) if node.is_integer() else node  # 7.0 is 7, and no part of a path as it is written
     if not isinstance(node, str):
         return node

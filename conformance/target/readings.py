@@ -1,4 +1,4 @@
-"""What reading shows of a target, each thing read once, and what is found wrong with a profile by that."""
+"""Reads from a target, each of them once, and the findings about a profile that come from them."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ _MOST_PAGES = 100
 
 
 class State(StrEnum):
-    """What a look at one value of a profile came to."""
+    """The result of checking one value of a profile."""
 
     CONTRADICTED = "contradicted"
-    """The target shows something else: what would fail is not the service."""
+    """The target shows something else, so a failure would not be the service's fault."""
     MISSING = "missing"
-    """Something is to be added; without it, something is not tested."""
+    """A value must be added; without it, something is not tested."""
     NOTE = "note"
-    """It could not be read, or is worth a second look."""
+    """It could not be read, or it should be checked by hand."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One value of a profile that is not, or may not be, what it should be."""
+    """One value of a profile that is, or may be, wrong."""
 
     place: str
-    """Where in the profile, such as `fixtures.project.path`."""
+    """Its place in the profile, such as `fixtures.project.path`."""
     state: State
     detail: str
     write: Any = None
-    """What to write there, as far as that could be found out."""
+    """The right value, if it could be found out."""
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the finding as plain data."""
         return {"place": self.place, "state": str(self.state), "detail": self.detail, "write": self.write}
 
 
 @dataclass
 class Readings:
-    """What can be read of a target, each thing once. Safe to use from several threads."""
+    """Reads from a target; each is done once. Safe to use from several threads."""
 
     profile: Profile
     client: Client
@@ -59,7 +59,7 @@ class Readings:
     _reading: defaultdict[tuple[str, str], threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
 
     def answer(self, path: str, *actors: str, page: int | None = None) -> Exchange | None:
-        """Return the first served answer to one of the actors, otherwise the last; None when nobody can ask."""
+        """Return the first served answer to one of the actors, or else the last answer; None when no actor can ask."""
         found = None
         for name in dict.fromkeys([*actors, "owner", "maintainer", "admin"]):
             if name not in self.profile.actors:
@@ -70,16 +70,16 @@ class Readings:
         return found
 
     def record(self, path: str, *actors: str) -> Mapping[str, Any]:
-        """Return the object that a path shows; an empty one when it shows none."""
+        """Return the object at a path; an empty one when none is served."""
         answer = self.answer(path, *actors)
         return answer.served_object if answer is not None else {}
 
     def entries(self, path: str, *actors: str) -> list[Mapping[str, Any]] | None:
         """
-        Return the objects of a whole list; None when there is none, or when it is not shown to its end.
+        Return all objects of a list; None when there is none, or when it cannot be read to its end.
 
-        Pages may be shorter than was asked for, and need not tell of a next one: a list ends where a page has nothing
-        new or is refused, unless the page before named a next one.
+        Pages may be shorter than requested, and need not name the next one: a list ends at a page that has nothing new
+        or is refused, unless the page before named a next one.
         """
         entries: list[Mapping[str, Any]] = []
         goes_on: bool | None = None
@@ -99,7 +99,7 @@ class Readings:
         return None
 
     def levels(self, path: str) -> dict[Any, int] | None:
-        """Return the level of each member of a project or group; None when its list is not shown whole."""
+        """Return the level of each member of a project or group; None when the list cannot be read completely."""
         members = self.entries(f"{path}/members/all", "admin")
         if members is None or not all(isinstance(one.get("access_level"), int) for one in members):
             return None
@@ -109,29 +109,29 @@ class Readings:
         return levels
 
     def user(self, name: str) -> Mapping[str, Any]:
-        """Return who an actor is, as far as the target says so."""
+        """Return the user behind an actor, as far as the target shows it."""
         return self.record_of(name, "/user")
 
     def refuses_token_of(self, name: str) -> bool:
         """
         Tell whether GET /user refuses an actor's token.
 
-        Where it shows nobody at all, 401 may be how a target answers calls that it does not have.
+        If it shows no user to any actor, a 401 may be the target's answer to calls that it does not have.
         """
         others = (other for other in self.profile.actors if other != name)
         return self.status_of(name, "/user") == HTTPStatus.UNAUTHORIZED and any(map(self.user, others))
 
     def record_of(self, name: str, path: str) -> Mapping[str, Any]:
-        """Return the object that a path shows to one actor and nobody else; an empty one when it shows none."""
+        """Return the object at a path as this actor sees it; an empty one when none is served to the actor."""
         return self._once(name, path).served_object
 
     def status_of(self, name: str, path: str) -> int | None:
-        """Return the status of the same."""
+        """Return the status of GET on a path as this actor; None when no answer came."""
         return self._once(name, path).status
 
     def _once(self, name: str, path: str, page: int | None = None) -> Exchange:
-        """Return what an actor is answered; who asks while another thread does waits for that answer."""
-        # The first page has no number, so that a target which knows cursors only answers too.
+        """Return the answer to an actor; if another thread sends the same call, wait for that answer."""
+        # The first page has no number, so that targets which only know cursors answer too.
         number = {} if page in {None, 1} else {"page": page}
         query = None if page is None else {"per_page": _PAGE_LENGTH, **number}
         with self._reading[name, path]:
@@ -141,7 +141,7 @@ class Readings:
 
 
 def _goes_on(answer: Exchange) -> bool | None:
-    """Tell whether a page says by its headers that another follows; None where it says nothing of that."""
+    """Tell whether the headers of a page announce a next page; None when they say nothing about it."""
     following = answer.headers.get("x-next-page")
     if following is None and "link" not in answer.headers:
         return None
@@ -149,7 +149,7 @@ def _goes_on(answer: Exchange) -> bool | None:
 
 
 def flat(shown: Any) -> dict[str, Any]:
-    """Return all values of a record, at whatever depth or in pairs of name and value: where settings stand is open."""
+    """Return all values of a record, at any depth and in name and value pairs: settings may stand anywhere."""
     if isinstance(shown, list):
         return {name: value for entry in shown for name, value in flat(entry).items()}
     if not isinstance(shown, dict):

@@ -1,4 +1,4 @@
-"""Puts back what a run changed, by its ledger, and says what is left."""
+"""Restores what a run changed, from its ledger, and reports what is left."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
     from conformance.target.profile import Profile
     from conformance.target.states import State
 
-#: What is put back may move something else, which is put back in the next round.
+#: Restoring one thing may change another one, which is restored in the next round.
 _MOST_ROUNDS = 5
 _SHOWN = 5
 _LONGEST_NAME = 60
 _READS_AT_ONCE = 4
 _STAYS = "made by this run, and no operation takes it away"
-#: What a gateway that wants to know the caller answers by itself, or one that has too much to do.
+#: Statuses that a gateway itself sends when it wants a login, or has too many calls.
 _OF_WHO_STANDS_IN_FRONT = frozenset({401, 407, 429})
-#: How long at most something else may answer in the place of the target, in seconds; and how often it is looked at.
+#: For how many seconds at most something else may answer instead of the target, and how often that is checked.
 _LONGEST_OUTAGE = 20.0
 _PAUSES, _PAUSE_SECONDS = 4, 0.25
 
 
 def put_back(content: Content, profile: Profile, is_over: Callable[[], bool] = lambda: False) -> tuple[str, ...]:
     """
-    Put back what a ledger says, settle it, and return what is left, each with what it is and why.
+    Restore what a ledger lists, settle the ledger, and return what is left, each with the reason.
 
-    Reads everything, brings what differs to its former value, and looks again after that, so that it may be done twice.
-    Raise TargetGoneError when the target does not answer, or something else answers in its place for longer than calls
-    are sent again, and KeyboardInterrupt as soon as it `is_over`; the ledger stays open then.
+    It reads everything, restores what differs, and reads again, so it may be repeated. Raise TargetGoneError when the
+    target does not answer, or when something else answers in its place for longer than calls are retried; raise
+    KeyboardInterrupt as soon as `is_over`. The ledger stays open in both cases.
     """
     troubles: list[Exchange] = []
 
@@ -59,7 +59,7 @@ def put_back(content: Content, profile: Profile, is_over: Callable[[], bool] = l
         give_up = time.monotonic() + min(_LONGEST_OUTAGE, profile.retries.call_seconds)
         while True:
             left, why = restoring.all_rounds(troubles)
-            unanswered = any(each.status is None for each in troubles)  # was sent again for as long as that
+            unanswered = any(each.status is None for each in troubles)  # these calls were retried long enough
             if why is None or unanswered or time.monotonic() > give_up:
                 break
             _wait(is_over)
@@ -75,7 +75,7 @@ def put_back(content: Content, profile: Profile, is_over: Callable[[], bool] = l
 
 
 def _is_in_its_place(exchange: Exchange) -> bool:
-    """Tell whether no answer came, or one that may be of what stands in front of the service, such as a login page."""
+    """Tell whether no answer came, or one that may come from in front of the service, such as a login page."""
     is_no_answer = exchange.status is None or exchange.status in _OF_WHO_STANDS_IN_FRONT
     return is_no_answer or exchange.is_of_gateway or may_be_in_front(exchange)
 
@@ -87,7 +87,7 @@ def _told(exchange: Exchange) -> str:
 
 
 def _wait(is_over: Callable[[], bool]) -> None:
-    """Wait before everything is looked at again."""
+    """Wait before everything is read again."""
     for _ in range(_PAUSES):
         if is_over():
             raise KeyboardInterrupt
@@ -95,9 +95,9 @@ def _wait(is_over: Callable[[], bool]) -> None:
 
 
 def _without_groups(content: Content, profile: Profile, client: Client) -> Iterator[str]:
-    """Remove the groups that the run made for itself, and all that lies in them; yield what is still there, and why."""
+    """Remove the groups that the run made for itself, with all contents; yield those that stay, with the reason."""
     calls = Calls(by_http(client), Made())
-    for group in reversed(content.groups):  # what lies in another one was made later
+    for group in reversed(content.groups):  # a group in another one was made later
         try:
             problem = removed(calls, profile, group)
         except TargetError as error:
@@ -120,15 +120,15 @@ class _Restoring:
                     thing = Thing(contract.side_effects.parts[restored.part], restored, spot)
                     self._was.append((thing, line["by"], state))
         self.problems: dict[tuple[str, Any], str] = {}
-        """Why something could not be put back."""
+        """Why something could not be restored."""
         self._known: dict[tuple[str, str], tuple[str, State] | None] = {}
-        """What was read since the last write, which may move anything: by thing and first reader."""
+        """What was read since the last write, which may change anything; by thing and first reader."""
 
     def all_rounds(self, troubles: list[Exchange]) -> tuple[tuple[str, ...], str | None]:
         """
-        Put back what differs, and return what is left; and what kept it from being seen or put back, if anything did.
+        Restore what differs; return what is left, and what prevented reading or restoring, if anything did.
 
-        `troubles` are what comes in the place of answers meanwhile.
+        `troubles` collects exchanges without an answer of the target.
         """
         self._known.clear()
         for _ in range(_MOST_ROUNDS):
@@ -144,17 +144,18 @@ class _Restoring:
         hindering += writes if left else []
         if hindering:
             return left, _told(hindering[0])
-        return left, "nothing of what it names can be read any more" if hidden and all(hidden) else None
+        return left, "nothing that it names can be read any more" if hidden and all(hidden) else None
 
     def _round(self) -> bool:
         """
-        Put back what differs; return whether anything did, and could be put back.
+        Restore what differs; return whether anything differed and could be restored.
 
-        What a write moves beside what it is about is for the next round to see.
+        Side effects of a write are left to the next round.
         """
         moved = False
         for (thing, by, was), first in zip(self._was, self._all_now(), strict=True):
-            # Only what differed is read once more: all of it one after the other would take minutes from far away.
+            # Only what differed is read again here, because reading everything from a distant target would take
+            # minutes.
             read = self._now(thing, by) if first is not None and _differing(was, first[1]) else None
             for key, problem in self._back(thing, by, was, read[1]) if read else ():
                 if problem is None:
@@ -164,21 +165,21 @@ class _Restoring:
         return moved
 
     def _left(self) -> Iterator[str]:
-        """Yield in words what still differs, all entries of a list together that are left for the same reason."""
+        """Yield what still differs, in words; entries of a list with the same reason are combined."""
         for (thing, _, was), read in zip(self._was, self._all_now(), strict=True):
             if read is None:
                 yield f"{thing}: it cannot be read any more"
                 continue
             found: dict[str, list[str]] = {}
             for key in _differing(was, read[1]):
-                why = self.problems.get((str(thing), key), "it does not stay as it was put back")
+                why = self.problems.get((str(thing), key), "it was put back, but changed again")
                 found.setdefault(why, []).append("" if key == RECORD else _named(key, read[1].get(key)))
             for why, names in found.items():
                 shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else "")
                 yield f"{thing}{f' ({shown})' if shown else ''}: {why}"
 
     def unread(self) -> Iterator[str]:
-        """Take away by its number what this run made where it could not read what there was; yield what is left."""
+        """Where the old state could not be read, delete by number what this run made; yield what is left."""
         contract, read = Contract.load(), {(thing.part.name, thing.spot) for thing, _, _ in self._was}
         left: dict[tuple[str, str], list[str]] = {}
         for restored in contract.restoring.parts:
@@ -189,7 +190,7 @@ class _Restoring:
                 why: str | None = _STAYS
                 if restored.remove is not None:
                     why = self._states.write(thing, restored.remove, None, entry=entry)
-                if why is not None:  # also where it is not found: a service without this operation says the same
+                if why is not None:  # also for a 404, because a service without this operation answers that too
                     left.setdefault((str(thing), why), []).append(str(entry))
         yield from (f"{thing} ({', '.join(entries)}): {why}" for (thing, why), entries in left.items())
 
@@ -208,7 +209,7 @@ class _Restoring:
         return self._states.write(thing, name, body, entry=entry, first=by)
 
     def _back(self, thing: Thing, by: str, was: State, now: State) -> Iterator[tuple[Any, str | None]]:
-        """Put back each entry that differs; yield it with why that was not possible."""
+        """Restore each entry that differs; yield it with the reason if that was not possible."""
         differing = _differing(was, now)
         needs = thing.restored.needs
         if differing and needs is not None:
@@ -224,7 +225,7 @@ class _Restoring:
     def _take_away(self, thing: Thing, by: str, key: Any, values: dict[str, Any]) -> str | None:
         restored = thing.restored
         if not restored.by_caller and not self._is_ours(thing, key, values):
-            return "it came meanwhile, and not by this run"
+            return "it appeared meanwhile, and this run did not make it"
         if restored.remove is None:
             return _STAYS
         return self._write(thing, by, restored.remove, None, key)
@@ -237,7 +238,7 @@ class _Restoring:
     def _bring_back(self, thing: Thing, by: str, key: Any, values: dict[str, Any]) -> str | None:
         if thing.restored.add is None:
             return "no operation brings it back"
-        if thing.restored.remove is None:  # whatever came instead would stay, every time
+        if thing.restored.remove is None:  # each new entry would stay
             return "the service took it away itself, and no operation does"
         return self._write(thing, by, thing.restored.add, self._whole(thing, key, values), key)
 
@@ -253,14 +254,14 @@ class _Restoring:
         return self._write(thing, by, name, sent, key)
 
     def _whole(self, thing: Thing, key: Any, values: dict[str, Any]) -> dict[str, Any]:
-        """Add to the values of an entry what the service did not show of it, as far as the profile knows that."""
+        """Add values that the service does not show but the profile knows, such as secrets, to those of an entry."""
         entries = (entry for entries in self._states.profile.fixtures.values() for entry in entries)
         known = next((entry.get("settings") for entry in entries if entry.get("slug") == key), None)
         return {**(known or {}), **values} if thing.restored.read_each else values
 
 
 def _differing(was: State, now: State) -> list[Any]:
-    """Return what identifies each entry that is not as it was; one that came back under another number is."""
+    """Return the keys of all entries that differ; an entry that came back with another number does not."""
     come = [key for key in now if key not in was]
     found = []
     for key, values in was.items():

@@ -1,4 +1,4 @@
-"""Where things of a target lie: projects, groups and merge requests of a profile, and what an answer holds where."""
+"""The projects, groups and merge requests of a profile, how they lie in each other, and values at places in JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from conformance.target.profile import Profile
 
 _OWNER = re.compile(r"/(?P<level>project|group)s/(?P<id>[^/]+)(?:/merge_requests/(?P<iid>[^/]+))?")
-#: Fixtures that are merge requests, each with the project that it is in where the profile does not say it.
+#: The fixtures that are merge requests, each with the fixture of its project, unless the profile names the project.
 PROJECT_OF = {
     "merge_request": "project",
     "second_merge_request": "project",
@@ -34,7 +34,7 @@ class Spot:
     number: Any
     """The id of the project or group."""
     iid: Any = None
-    """Of a merge request."""
+    """For a merge request."""
 
     def __str__(self) -> str:
         """Name it."""
@@ -44,7 +44,7 @@ class Spot:
 
 
 def spot_of(profile: Profile, name: str) -> Spot | None:
-    """Return where a fixture of the profile is; None where the profile does not name it, or not enough of it."""
+    """Return the project, group or merge request of a fixture; None when the profile does not name it fully."""
     entry = profile.first(name)
     if entry is None:
         return None
@@ -56,7 +56,7 @@ def spot_of(profile: Profile, name: str) -> Spot | None:
 
 
 def where(profile: Profile, spot: Spot, about: Spot | None) -> Where:
-    """Tell how something lies to what a call is about. Where the profile gives no paths, it may lie in a group."""
+    """Return how a spot lies relative to that of a call. If the profile gives no paths, it may lie in a group."""
     if about is None:
         return Where.ELSEWHERE
     if spot == about:
@@ -79,7 +79,7 @@ class Spots:
                     self._named[spot.level, name] = spot
 
     def called(self, path: str) -> Spot | None:
-        """Return what a path of a call is below, named by number or by full path; None where it is none of these."""
+        """Return the spot that a call's path belongs to, named by number or full path; None for any other path."""
         match = _OWNER.search(path)
         owner = self._named.get((match["level"], unquote(match["id"]))) if match else None
         if owner is None or match is None or match["iid"] is None:
@@ -100,7 +100,7 @@ def _spots(profile: Profile) -> Iterator[Spot]:
 
 
 def lies_in(profile: Profile, inner: Spot, outer: Spot) -> bool:
-    """Tell whether one thing is in another; where the profile gives no paths, it may be."""
+    """Tell whether one spot lies in another; if the profile gives no paths, it may."""
     if outer.level == "merge request":
         return False
     if outer.level == "project":
@@ -110,7 +110,7 @@ def lies_in(profile: Profile, inner: Spot, outer: Spot) -> bool:
 
 
 def path_of(profile: Profile, spot: Spot) -> str | None:
-    """Return the full path of a group, or of the project of something."""
+    """Return the full path of a group, or of a project or a merge request's project."""
     level = "group" if spot.level == "group" else "project"
     known = (
         entry.get("path")
@@ -123,7 +123,7 @@ def path_of(profile: Profile, spot: Spot) -> str | None:
 
 
 def value_at(value: Any, place: str) -> Any:
-    """Return what JSON holds at a place such as `user.id`, or `users[].id` for all of a list, in no order."""
+    """Return the JSON value at a place such as `user.id`; `users[].id` gives those of a whole list, in any order."""
     first, _, rest = place.partition(".")
     name = first.removesuffix("[]")
     inner = value.get(name) if isinstance(value, dict) else None
@@ -135,5 +135,5 @@ def value_at(value: Any, place: str) -> Any:
 
 
 def ordered(values: list[Any]) -> list[Any]:
-    """Return values of JSON in an order that depends on nothing but them."""
+    """Return JSON values in an order that depends on the values only."""
     return sorted(values, key=lambda value: json.dumps(value, sort_keys=True))

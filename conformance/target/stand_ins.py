@@ -1,8 +1,8 @@
 """
-Other fixtures of a world, which take the place of those of which a clean start cannot be had.
+Other fixtures of a world, which replace those that cannot be brought to a clean start.
 
-A setting may be locked, an integration set up for good, a list closed: what that keeps from being looked at may be seen
-on another thing of the same kind.
+A setting may be locked, an integration permanently set up, a list closed: what cannot be tested there may be
+testable on another thing of the same kind.
 """
 
 from __future__ import annotations
@@ -21,49 +21,49 @@ if TYPE_CHECKING:
     from conformance.http.client import Client
     from conformance.target.profile import Fixture, Profile
 
-#: Fixtures that lie beside each other, and may change places.
+#: Fixtures of the same kind that may be exchanged.
 _BESIDE = (
     ("merge_request", "second_merge_request"),
     ("protected_branch", "second_protected_branch"),
     ("approver_group", "second_approver_group"),
 )
-#: Lists whose first entry most tests take.
+#: Lists whose first entry most tests use.
 _LISTS = ("integration", "allowlist_project", "allowlist_group")
-#: What lies in `project` or `group`, and has no like in what is set aside.
+#: Fixtures that lie in `project` or `group`, and have no counterpart among those set aside for random calls.
 _INSIDE = (
     *("subgroup", "subgroup_project", "second_merge_request", "reset_merge_request", "untouched_merge_request"),
     *("code_owner_merge_request", "report_approver_merge_request", "protected_branch", "second_protected_branch"),
 )
 
-#: How many tests of an area were no better off with other fixtures until no more are tried with them.
+#: After so many tests of an area that other fixtures did not help, no more are tried with them.
 _IN_VAIN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
-    """What of a world takes the place of what."""
+    """A replacement of some fixtures of a world by others."""
 
     what: str
-    """In a few words."""
+    """A short description."""
     profile: Callable[[Client], Profile]
-    """Returns the profile that says so; it may read who has which role there."""
+    """Returns the profile with the replacement; it may read who has which role there."""
 
 
 @dataclass
 class Elsewhere:
-    """The fixtures that may take the place of others, and where that was of no use."""
+    """The replacements for fixtures, and the areas in which they did not help."""
 
     all: Sequence[StandIn] = ()
     _of_use: set[tuple[str, str]] = field(default_factory=set)
     _in_vain: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def of(self, area: str) -> list[StandIn]:
-        """Return what a test of an area may be tried with."""
+        """Return the replacements for a test of an area."""
         known = [(one, (area, one.what)) for one in self.all]
         return [one for one, key in known if key in self._of_use or self._in_vain[key] < _IN_VAIN]
 
     def learn(self, area: str, stand_in: StandIn, *, is_better: bool) -> None:
-        """Remember whether a test of an area was better off: then others may be, too."""
+        """Record whether a replacement helped a test of an area; if it did, it may help others too."""
         key = area, stand_in.what
         if is_better:
             self._of_use.add(key)
@@ -71,7 +71,7 @@ class Elsewhere:
 
 
 def stand_ins(profile: Profile) -> Sequence[StandIn]:
-    """Return what may take the place of what in a world, what is most alike first."""
+    """Return the possible replacements of a world, the most similar first."""
     return tuple(_found(profile))
 
 
@@ -91,12 +91,12 @@ def _found(profile: Profile) -> Iterator[StandIn]:
 
 def _aside(profile: Profile, client: Client) -> Profile:
     """
-    Return the profile with what is set aside in the place of the project, the group and the merge request.
+    Return the profile with fixtures set aside for random calls instead of project, group and merge request.
 
-    Whoever is not seen to have the role there that the tests count on is left out.
+    Actors are left out unless they are seen to have the roles there that tests need.
     """
     out = {*SET_ASIDE, *SET_ASIDE.values(), *_INSIDE}
-    # What a run made for itself has no name of a fixture, and stands in for others already.
+    # A run's own groups have no fixture name, and are replacements already.
     fixtures = {name: entries for name, entries in profile.fixtures.items() if name in FIXTURES and name not in out}
     fixtures |= {name: profile.fixtures[spare][:1] for name, spare in SET_ASIDE.items() if spare in profile.fixtures}
     if OWN_GROUPS["fuzz_group"] in profile.fixtures:
@@ -109,7 +109,7 @@ def _aside(profile: Profile, client: Client) -> Profile:
 
 
 def _fits(target: Readings, who: str, fixtures: dict[str, tuple[Fixture, ...]]) -> bool:
-    """Tell whether an actor is seen to have the role that is needed in the place of project and group."""
+    """Tell whether an actor is seen to have the needed role in the replacements of project and group."""
     number = target.profile.actors[who].id or target.user(who).get("id")
     for name in ("project", "group"):
         low, high = FIXTURE_ROWS[name].roles.get(who, (0, 60))
@@ -122,7 +122,7 @@ def _fits(target: Readings, who: str, fixtures: dict[str, tuple[Fixture, ...]]) 
 
 
 def _is_by_author(target: Readings, fixtures: dict[str, tuple[Fixture, ...]]) -> bool:
-    """Tell whether a merge request is seen to be by the author whom the profile names."""
+    """Tell whether the author of a merge request is seen to be the profile's `author`."""
     number = target.profile.actors["author"].id if "author" in target.profile.actors else None
     if number is None or "project" not in fixtures:
         return False

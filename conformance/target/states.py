@@ -1,4 +1,4 @@
-"""What can be put back on a target: parts of projects, groups and merge requests, read and written as values."""
+"""The restorable state of a target: parts of projects, groups and merge requests, read and written as values."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from conformance.http.exchange import Exchange
     from conformance.target.profile import Actor, Profile
 
-#: By what identifies an entry, or under RECORD where there are no entries: the values of parameters.
+#: Values of parameters by the key of an entry, or by RECORD for a part without entries.
 State = dict[Any, dict[str, Any]]
 RECORD = ""
-#: A service may cut pages down to any length, or refuse long ones.
+#: A service may shorten pages to any length, or refuse long ones.
 _PAGE_LENGTHS = (100, 10)
 _MOST_PAGES = 50
 _ALL = "*"
@@ -32,7 +32,7 @@ _ALL = "*"
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """A part of one project, group or merge request that can be put back."""
+    """A part of one project, group or merge request that can be restored."""
 
     part: Part
     restored: Restored
@@ -45,14 +45,14 @@ class Thing:
 
 @dataclass(frozen=True)
 class States:
-    """Reads and writes what of a target can be put back, by its profile and beside what tests do."""
+    """Reads and writes the restorable state of a target, by its profile and outside of the tests."""
 
     profile: Profile
     client: Client
 
     @cached_property
     def _operations(self) -> Mapping[str, Operation]:
-        """The operations of the target's version; one that has ended, or is to come, by its other name."""
+        """The operations of the target's version; one that is removed, or not yet there, is found by its other name."""
         found: dict[str, Operation] = {}
         for operation in Contract.load().operations(self.profile.version):
             found[operation.id] = operation
@@ -62,7 +62,7 @@ class States:
 
     @cached_property
     def spots(self) -> Spots:
-        """What the profile names."""
+        """The spots that the profile names."""
         return Spots(self.profile)
 
     def operation(self, name: str) -> Operation | None:
@@ -92,14 +92,14 @@ class States:
         return "group" if operation.path.startswith("/groups/") else "project"
 
     def actors(self, thing: Thing, first: str | None = None) -> list[Actor]:
-        """Return who may read and write a thing, one of them first."""
+        """Return the actors who may read and write a thing, with `first` at the beginning."""
         names = dict.fromkeys([*([first] if first else []), *thing.part.readers])
         return [self.profile.actors[name] for name in names if name in self.profile.actors]
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
     def read(self, thing: Thing, first: str | None = None) -> tuple[str, State] | None:
-        """Return a thing as it is, and who read it: the first actor who is served; None where nobody is."""
+        """Return the state of a thing, and the first actor who could read it; None when nobody could."""
         operation = self.operation(thing.part.operation)
         for actor in self.actors(thing, first) if operation else ():
             body = self._body(actor, thing, operation)
@@ -109,7 +109,7 @@ class States:
         return None
 
     def _body(self, actor: Actor, thing: Thing, operation: Operation | None, entry: Any = None) -> Any:
-        """Return what is read, a list with all of its pages; None where it is refused or not JSON."""
+        """Return the body of a read, with all pages of a list; None when it is refused or is not JSON."""
         if operation is None:
             return None
         path = self.path(thing, operation, entry)
@@ -119,9 +119,9 @@ class States:
         return next((entries for entries in walks if entries is not None), None)
 
     def _walk(self, actor: Actor, path: str, length: int) -> list[Any] | None:
-        """Return the entries of all pages, which end with one that has nothing new; None where the first is refused."""
+        """Return the entries of all pages up to one with nothing new; None when the first page is refused."""
         entries: list[Any] = []
-        # The first page has no number, so that a target which knows cursors only answers too.
+        # The first page has no number, so that targets which only know cursors answer too.
         answer = self.client.send(actor, "GET", path, query={"per_page": length})
         for page in range(2, _MOST_PAGES + 2):
             body = _json(answer)
@@ -156,7 +156,7 @@ class States:
         return found
 
     def path(self, thing: Thing, operation: Operation, entry: Any = None) -> str:
-        """Return the path of an operation about a thing, or about one entry of it."""
+        """Return the path of an operation for a thing, or for one of its entries."""
         values = {"id": thing.spot.number, "merge_request_iid": thing.spot.iid, thing.restored.entry: entry}
         path = operation.path
         for name, value in values.items():
@@ -168,7 +168,7 @@ class States:
     def write(
         self, thing: Thing, name: str, body: Mapping[str, Any] | None, *, entry: Any = None, first: str | None = None
     ) -> str | None:
-        """Call an operation about a thing by whoever is served; return why nobody was, None when it was served."""
+        """Call an operation for a thing as the first actor who is served; return why nobody was, or None on success."""
         operation = self.operation(name)
         if operation is None:
             return f"version {self.profile.version} has no {name}"
@@ -199,7 +199,7 @@ def _json(exchange: Exchange) -> Any:
 
 
 def _values(restored: Restored, body: dict[str, Any]) -> dict[str, Any]:
-    """Return the values that parameters would have to be sent with for what was read to stand so again."""
+    """Return the parameter values that would restore what was read."""
     found: dict[str, Any] = {}
     for parameter, place in restored.body.items():
         value = value_at(body, place)

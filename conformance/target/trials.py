@@ -1,7 +1,7 @@
 """
-What only a call that writes can tell of a profile: tried by `conformance target --check` alone, and put back at once.
+Checks of a profile that need writes: only `conformance target --check` does them, and it undoes them at once.
 
-A run begins without any of this.
+A run does not do this.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from conformance.http.exchange import Exchange
     from conformance.target.profile import Fixture, Profile
 
-#: Set up in pages of its own, so that what a call says of it tells nothing.
+#: It is installed in the user interface, so calls prove nothing about it.
 _BY_HAND = frozenset({"chat_app_integration", "installed_chat_app_integration"})
 _COMPLETING = ("enabled_project", "disabled_project", "group_enabled_project")
-#: Features that these calls tell of.
+#: Features that these calls can check.
 _TOLD = frozenset({"code_completion"})
 
 
 def try_writes(profile: Profile, client: Client) -> Iterator[Finding]:
     """
-    Set up each integration of a profile and disable it again, and ask what is asked by POST; yield what does not fit.
+    Set up each integration of a profile and disable it again, and send the POST calls that ask; yield contradictions.
 
-    It is done in the first world. Raise TargetGoneError when nobody answers any more.
+    This uses the first world. Raise TargetGoneError when nobody answers any more.
     """
     target = Readings(profile, client)
     yield from _integrations(target)
@@ -42,13 +42,13 @@ def try_writes(profile: Profile, client: Client) -> Iterator[Finding]:
         answer = client.send(None, "POST", str(entry.get("url")), json_body={"grant_type": "conformance-none"})
         if answer.status is None or answer.status in NOT_THERE:
             detail = f"nothing issues tokens there (POST: {_said(answer)})"
-            # There are services that refuse whatever they refuse by a 404.
+            # Some services answer every refusal with a 404.
             state = State.NOTE if answer.status == HTTPStatus.NOT_FOUND else State.CONTRADICTED
             yield Finding(f"{entry.place}.url", state, detail)
 
 
 def not_probed(profile: Profile, *, tried: bool) -> tuple[str, ...]:
-    """Name what of a profile no call of a check tells anything of: neither by reading nor, if `tried`, by writing."""
+    """Name the parts of a profile that a check cannot verify: neither by reading nor, if `tried`, by writing."""
     fixtures = {"job_token", *_BY_HAND}
     fixtures |= set() if tried else {"oauth_token_endpoint", *_COMPLETING, *_named_integrations(profile)}
     features = {name for name in FEATURES if profile.features.get(name) and not name.endswith("_integration")}
@@ -66,7 +66,7 @@ def _named_integrations(profile: Profile) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
-    """An integration that was set up, or not, and what was shown of it then."""
+    """An integration that was tried, and what the target showed of it."""
 
     entry: Fixture
     put: Exchange
@@ -120,7 +120,7 @@ def _try(target: Readings, entry: Fixture, path: str) -> _Tried:
 
 
 def _misfit(tried: _Tried, *, one_is_taken: bool) -> Iterator[Finding]:
-    """Yield what does not fit of one integration. Where none at all is taken, the target may not have the operation."""
+    """Yield the contradictions about one integration. If all are refused, the target may lack the operation."""
     entry, put = tried.entry, tried.put
     slug, place = entry["slug"], entry.place
     if not put.is_success:

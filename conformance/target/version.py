@@ -1,4 +1,4 @@
-"""Which version a target has: told by the operator, or asked from the target itself."""
+"""The version of a target: declared by the operator, or asked from the target itself."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from conformance.http.exchange import Exchange
     from conformance.target.profile import Actor, Profile
 
-#: Where services of this kind say their version. The specification states neither; nothing is judged by them.
+#: Where services of this kind report their version. The specification has neither call, so neither is judged.
 _PLACES = ("/version", "/metadata")
 _LONG = 3.0  # seconds
 
@@ -30,29 +30,29 @@ class Reported:
 
     version: Version
     text: str
-    """As the target wrote it, with patch level and pre-release."""
+    """As the target reported it, with patch level and pre-release."""
     place: str
     """Where it was read, such as `GET /version`."""
 
     @property
     def source(self) -> str:
-        """Say in a few words where the version is from."""
+        """Return the source of the version in a few words."""
         return f"{self.place}: {self.text}"
 
     @property
     def judged_by(self) -> Version | None:
-        """The version of the specification to judge by: the last one for what is newer, None for what is too old."""
+        """The version to judge by: the newest known one for a newer target, None for one that is too old."""
         return min(self.version, NEWEST) if self.version >= OLDEST else None
 
 
 def asking_actor(profile: Profile) -> Actor | None:
-    """Return who asks what anybody may ask: the maintainer, the owner, or whoever there is."""
+    """Return the actor for calls that anybody may make: the maintainer, the owner, or any other."""
     name = next((name for name in ("maintainer", "owner") if name in profile.actors), None)
     return profile.actors[name] if name else next(iter(profile.actors.values()), None)
 
 
 def ask_version(profile: Profile, client: Client) -> Reported | str:
-    """Return the version that a target reports; where it reports none, say in a sentence what it answered."""
+    """Return the version that a target reports; if it reports none, a sentence with what it answered."""
     heard = []
     for place in _PLACES:
         try:
@@ -70,10 +70,10 @@ def ask_version(profile: Profile, client: Client) -> Reported | str:
 
 def resolved(profile: Profile) -> tuple[Profile, tuple[str, ...]]:
     """
-    Return a profile with the version to judge by, which for `auto` its target reports, and what there is to warn of.
+    Return a profile with the version to judge by, which the target reports for `auto`, and warnings.
 
-    Never raises: of a target that does not say, the version is unknown, and whether it can be tested at all is for
-    the preflight to find out.
+    Never raises: if the target does not report its version, it is unknown, and the preflight finds out whether the
+    target can be tested at all.
     """
     if not profile.asks_version:
         return profile, (profile.version_warning,) if profile.version_warning else ()
@@ -98,7 +98,7 @@ def resolved(profile: Profile) -> tuple[Profile, tuple[str, ...]]:
 
 @contextmanager
 def _telling_who_waits(profile: Profile, client: Client) -> Iterator[None]:
-    """Say what is waited for where it takes long: a gateway without its service is asked again for a minute."""
+    """Print what is waited for if it takes long: calls are retried for a minute when a gateway has no service."""
 
     def tell() -> None:
         seen = ", ".join(client.retries.counts)
@@ -116,7 +116,7 @@ def _telling_who_waits(profile: Profile, client: Client) -> Iterator[None]:
 
 
 def contradiction(profile: Profile, client: Client) -> str | None:
-    """Say how the version that the operator declares differs from the one that the target reports, if it does."""
+    """Say how the declared version differs from the one that the target reports; None when it does not."""
     if profile.version is None:
         return None
     answer = ask_version(profile, client)

@@ -1,8 +1,8 @@
 """
-Prepares a target: makes worlds through the calls that services of this kind have, and the profile that names them.
+Prepares a target: creates worlds with the calls that services of this kind have, and the profile that names them.
 
-Nothing is presumed of how the target answers: what exists is looked up before and after each call, so that an
-interrupted preparation is completed by the next one, and nothing is ever made twice.
+It assumes nothing about the target's answers: it looks up what exists before and after each call. So the next call
+completes an interrupted preparation, and nothing is created twice.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ if TYPE_CHECKING:
 
 __all__ = ["PREFIX", "Order", "Provisioned", "Way", "provision"]
 
-#: What the names of all that is made begin with, unless the operator says otherwise.
+#: The default beginning of all names that are created.
 PREFIX = "conformance"
 
 
 class Tell(Protocol):
-    """Is told how far the work is."""
+    """A callback for the progress."""
 
     def __call__(self, stage: str, done: int, steps: int) -> None:
-        """So many steps of all are done; this is the stage."""
+        """Report that so many steps are done, and the present stage."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What is wanted of whom."""
+    """What to create, and where."""
 
     base_url: str
     administrator: str
@@ -58,25 +58,25 @@ class Order:
     worlds: int = 1
     prefix: str = PREFIX
     at_once: int = 1
-    """How many calls may be under way side by side."""
+    """How many calls may run in parallel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provisioned:
-    """What a target has after it was prepared."""
+    """The state of a target after preparation."""
 
     worlds: Sequence[World]
     integrations: Mapping[str, Any] = field(default_factory=dict)
     """By fixture."""
     unclear: Mapping[str, str] = field(default_factory=dict)
-    """By fixture, why it is not clear whether the target has such integrations."""
+    """By fixture, why nobody can say whether the target has such integrations."""
     features: Mapping[str, bool] = field(default_factory=dict)
     token_endpoint: str | None = None
     edition: str = "unknown"
 
     @property
     def refused(self) -> dict[str, str]:
-        """What could not be made in some world, with the reason."""
+        """What could not be created in some world, with the reason."""
         found: dict[str, str] = {}
         for world in self.worlds:
             found |= world.refused
@@ -85,7 +85,7 @@ class Provisioned:
 
 def provision(order: Order, calls: Calls, secrets: Secrets, tell: Tell = lambda *_: None) -> Provisioned:
     """
-    Make what is wanted, and return it.
+    Create what is ordered, and return it.
 
     Raise TargetError when the token is not an administrator's, and UsersRefusedError or NotOursError as worlds do.
     """
@@ -121,7 +121,7 @@ def provision(order: Order, calls: Calls, secrets: Secrets, tell: Tell = lambda 
     )
 
 
-#: What a service says to a token that it does not take.
+#: Statuses for a token that a service does not accept.
 _OF_TOKENS = (401, 403)
 _OTHERWISE = (
     "fill a profile with what tokens you have may read (conformance target --discover), or let a program of yours make "
@@ -162,7 +162,7 @@ def _require_administrator(order: Order, calls: Calls) -> None:
 
 
 def _each(pool: ThreadPoolExecutor | None, steps: Sequence[Callable[[], None]]) -> Iterable[None]:
-    """Run steps, side by side where there is a pool; what one raises ends all that has not begun."""
+    """Run steps, in parallel if there is a pool; an exception cancels all steps that have not begun."""
     if pool is None:
         for step in steps:
             yield step()
@@ -179,7 +179,7 @@ def _each(pool: ThreadPoolExecutor | None, steps: Sequence[Callable[[], None]]) 
 def _trying_integrations(
     calls: Calls, world: World, found: dict[str, dict[str, Any]], refused: dict[str, str]
 ) -> list[Callable[[], None]]:
-    """Return steps that try each kind on a project of a world, and say in `found` or `refused` what came of it."""
+    """Return steps that try each kind on a project of a world, and write the result into `found` or `refused`."""
 
     @cache
     def trial() -> Trial:
@@ -195,7 +195,7 @@ def _trying_integrations(
 
 
 def _features(calls: Calls, world: World) -> dict[str, bool]:
-    """Ask the target for the features that show themselves."""
+    """Find out which features the target has, as far as calls show them."""
     owner, maintainer = (world.people[name].token for name in ("owner", "maintainer"))
     group, project = world.groups.get("group", {}).get("id"), world.projects.get("project", {})
     roles = ("/member_roles", f"/groups/{group}/member_roles")

@@ -1,4 +1,4 @@
-"""Makes the people of a world: users and bots, each with a token that is still good."""
+"""Creates the people of a world: users and bots, each with a valid token."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from conformance.target.provisioning.blueprint import BotToken, Names
     from conformance.target.provisioning.files import Secrets
 
-_DAYS = (364, 29)  # a token may have to expire, and within a year at most
+_DAYS = (364, 29)  # lifetimes to try: a token may have to expire within a year
 _SCOPES = ["api"]
-#: Where the rights of an administrator are asked for with each token.
+#: The scopes of an administrator's token: some services require one for an administrator's rights.
 _SCOPES_IN_ADMIN_MODE = ["api", "admin_mode"]
 _BOT_LEVEL = 40
 
@@ -42,12 +42,12 @@ class Person:
 
 
 class UsersRefusedError(RefusedError):
-    """The target lets no users be made, or no tokens for them: nothing else can be made then."""
+    """The target does not allow users, or tokens for them, to be created; then nothing else can be created."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """Makes users and bots on a target, and finds those that are there already."""
+    """Creates users and bots on a target, and finds existing ones."""
 
     calls: Calls
     names: Names
@@ -56,7 +56,7 @@ class Accounts:
     secrets: Secrets
 
     def user(self, name: str) -> Person:
-        """Return a user with a token; raise RefusedError when the target makes none, NotOursError for another's."""
+        """Return a user with a token; raise RefusedError when there is none, NotOursError for another's user."""
         beginning = Blueprint.load().username_begins_with.get(name)
         username = self.names.path(f"{beginning}_{name}" if beginning else name)
         password = self.secrets.password(self.names.secret(name, "password"))
@@ -78,7 +78,7 @@ class Accounts:
         user = wanted.look_up()
         if user is None:
             user = self.calls.make(wanted)
-            # Here, where nothing hangs on it yet: what is made next is read at once.
+            # Measured here, because nothing depends on the user yet, and the next calls read what was created.
             self.calls.see_lag(wanted.look_up)
         if name == "admin":
             self._require_administrator(int(user["id"]))
@@ -88,7 +88,7 @@ class Accounts:
         return Person(int(user["id"]), str(user["username"]), token, password)
 
     def _require_administrator(self, user_id: int) -> None:
-        """Raise RefusedError where a user is told to be none, though that was asked for; untold, it may be one."""
+        """Raise RefusedError when the target says that a user is no administrator although one was requested."""
         path = f"/users/{user_id}"
 
         def is_told_to_be_none() -> bool:
@@ -103,7 +103,7 @@ class Accounts:
         return self.calls.get(token, "/user").entry.get("is_admin") is False
 
     def _token_of_administrator(self, name: str, user_id: int) -> str:
-        """Return a token that says it is an administrator's, of a user who is one; raise RefusedError without one."""
+        """Return a token with administrator's rights for an administrator; raise RefusedError when there is none."""
         variable, place = self.names.secret(name, "token"), f"/users/{user_id}/personal_access_tokens"
         self._revoke_lost(f"/personal_access_tokens?user_id={user_id}", "/personal_access_tokens", user_id)
         issued = self._issue(variable, place, {"scopes": _SCOPES_IN_ADMIN_MODE}, [self.administrator])
@@ -112,7 +112,7 @@ class Accounts:
         return str(issued["token"])
 
     def bot(self, bot: BotToken, place: int, maker: Person) -> Person:
-        """Return the bot of the project or group with this id, with a token; raise RefusedError when there is none."""
+        """Return the bot, with a token, of the project or group with this id; raise RefusedError when there is none."""
         path = f"/{bot.kind}s/{place}/access_tokens"
         variable = self.names.secret(bot.name, "token")
         user = (self.calls.find(known, "/user") or {}) if (known := self.secrets.get(variable)) else {}
@@ -137,7 +137,7 @@ class Accounts:
         return self._token(name, person.id, kind="second_token")
 
     def _token(self, name: str, user_id: int, kind: str = "token") -> str:
-        """Return a token of a user: the one that is known, if it is still good, or a new one."""
+        """Return a token of a user: the known one if it is still valid, or a new one."""
         variable = self.names.secret(name, kind)
         known = self.secrets.get(variable)
         if known and self.calls.get(known, "/user").entry.get("id") == user_id:
@@ -159,7 +159,7 @@ class Accounts:
         return issued
 
     def _revoke_lost(self, listing: str, place: str, user_id: int | None = None) -> list[Entry]:
-        """End the tokens that were made here and whose value is lost, as far as the target lists them."""
+        """Revoke tokens that provisioning created and whose values are lost, as far as the target lists them."""
         path, _, query = listing.partition("?")
         asked = dict([query.split("=")]) if query else {}
         try:
@@ -177,7 +177,7 @@ class Accounts:
 
 
 def require_ours(entry: Entry, what: str) -> Entry:
-    """Return an entry that provisioning made; raise NotOursError for any other."""
+    """Return an entry that provisioning created; raise NotOursError for any other."""
     if not is_ours(entry):
         raise NotOursError(
             f"{what} exists and was not made by provisioning, so it is left alone. Choose other names with --prefix."

@@ -1,4 +1,4 @@
-"""What a world is made of, as data, and how everything in it is called."""
+"""Describes as data what a world consists of, and the names of everything in it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conformance.contract.yaml_files import parse_yaml
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-#: Stands in the name of every user, token, group and project that is made, so that nothing else is ever removed.
+#: Part of the name of every user, token, group and project that is created, so that nothing else is ever removed.
 MARK = "made by conformance provision"
 OWNER_LEVEL = 50
 
@@ -25,20 +25,20 @@ class Place:
     name: str
     within: str = ""
     or_on_top: bool = False
-    """Of a group within another one: whether it is made at the top level where the target nests no groups."""
+    """For a group in another one: whether it becomes a top-level group when the target does not nest groups."""
     namesake: str = ""
-    """Another place, after which it is called, and its path ends."""
+    """Another place, whose name and end of path this one shares."""
     numbered: bool = False
     """Whether its path begins with digits."""
     by: str = "owner"
     visibility: str = "private"
     members: Mapping[str, int] = field(default_factory=dict)
     seen_by: Mapping[str, int] = field(default_factory=dict)
-    """Who are members as well where the target does not let it be more than private."""
+    """Who become members as well if the target only allows it to be private."""
     empty: bool = False
     described: bool = True
     personal: bool = False
-    """Of a project: whether it lies in the namespace of the user who makes it, and in no group."""
+    """For a project: whether it lies in its creator's namespace instead of a group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class Blueprint:
         return levels
 
     def opener_of(self, merge_request: str) -> str:
-        """Return who opens a merge request."""
+        """Return the user who opens a merge request."""
         return self.opened_by.get(merge_request, "author")
 
     @classmethod
@@ -131,25 +131,25 @@ def data_file(name: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """How the things of one world are called on the target."""
+    """The names of the things of one world on the target."""
 
     prefix: str
     world: int
 
     def path(self, name: str) -> str:
-        """Return a user name or the path of a top-level group: both share one space of names on some targets."""
+        """Return a user name or the path of a top-level group; on some targets these share one namespace."""
         return f"{self.prefix}-{self.world}-{name.replace('_', '-')}"
 
     def shown(self, name: str) -> str:
-        """Return a name for people, with the mark."""
+        """Return a display name, with the mark."""
         return f"{self.prefix} {self.world} {name.replace('_', ' ')} ({MARK})"
 
     def title(self, name: str) -> str:
-        """Return a title that stands nowhere else on the target."""
+        """Return a title that occurs nowhere else on the target."""
         return f"{self.prefix}-{self.world} {name}"
 
     def secret(self, name: str, what: str) -> str:
-        """Return the variable that holds a secret of somebody."""
+        """Return the name of the variable for somebody's secret."""
         return re.sub(r"[^A-Z0-9]", "_", f"{self.path(name)}-{what}".upper())
 
 

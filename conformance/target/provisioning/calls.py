@@ -1,4 +1,4 @@
-"""Calls to a target whose ways are not known: what exists is found, what is refused is tried in other words."""
+"""Calls to a target with unknown habits: finds what exists, and tries refused calls with less data."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
 Body = Mapping[str, Any]
 Entry = dict[str, Any]
 
-#: What refuses the caller or the moment, and says nothing of what was asked for.
+#: Statuses that refuse the caller or the moment, and say nothing about the request itself.
 _NOT_ABOUT_THE_CALL = (401, 429)
 _PAGE_LENGTH = 100
 _MOST_PAGES = 500
-#: How often more a call is sent that may be done twice, where no answer comes.
+#: How often an idempotent call is retried when no answer comes.
 _AGAIN, _ONCE_MORE = 4, 1
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
-#: How far reads may lag behind writes, and how much longer than was seen each of them is waited for.
+#: How many seconds reads may lag behind writes, and by which factor the seen lag is exceeded.
 _LONGEST_LAG, _MARGIN = 10.0, 1.5
 _SHORT_PAUSE = 0.02
-#: How long a name is tried that is refused although nothing is shown to have it, and a call that only a role allows.
+#: How many seconds a refused name is retried when nothing is seen to have it, and a call that needs a new role.
 _FOR_A_NAME = _FOR_A_ROLE = 5.0
-#: What a gateway answers, which says nothing of the target: no answer is one of them.
+#: Statuses of gateways, which say nothing about the target; None is no answer.
 OF_GATEWAYS = frozenset({None, 502, 503, 504})
-#: What a target answers for a moment only: a repository or a path that is not ready yet, or no longer.
+#: Statuses that may be temporary, for example because a repository or a path is not ready yet.
 MOMENTARY = OF_GATEWAYS | {400, 404, 409, 422}
-#: What a target answers for a moment only to who has just been given a role.
+#: Statuses that may be temporary for a user who has just been given a role.
 UNTIL_KNOWN = MOMENTARY | {403}
-#: What says that a name is taken, perhaps for a moment only, by something that is just going.
+#: Statuses for a name that is taken, perhaps only by something that is being deleted.
 TAKEN = frozenset({400, 409, 422})
 _SAYS_TAKEN = re.compile(r"\b(taken|already)\b", re.IGNORECASE)
 ABSENT = NOT_THERE | {403}
@@ -51,7 +51,7 @@ ABSENT = NOT_THERE | {403}
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back; `status` is None where no answer came, and `problem` says why."""
+    """An answer; `status` is None if no answer came, and `problem` says why."""
 
     status: int | None
     body: Any = None
@@ -70,13 +70,13 @@ class Answer:
 
     @property
     def says_that_it_is_taken(self) -> bool:
-        """Whether the target refused a name or a path that something has, and not what else was sent."""
+        """Whether the target refused a name or a path because it is taken, and not because of other data."""
         is_told = self.status in TAKEN and _SAYS_TAKEN.search(str(self.body)) is not None
         return is_told or self.status == HTTPStatus.CONFLICT
 
     @property
     def is_broken(self) -> bool:
-        """Whether the target did not do what it may well be there for: some 5xx, but for what says it is not made."""
+        """Whether the target failed at a call that it may support: any 5xx except those for unsupported calls."""
         return (
             self.status is not None and self.status >= HTTPStatus.INTERNAL_SERVER_ERROR and self.status not in NOT_THERE
         )
@@ -87,7 +87,7 @@ class Answer:
         return self.body if isinstance(self.body, dict) else {}
 
     def __str__(self) -> str:
-        """Say what came, with the words of a refusal."""
+        """Describe the answer, with the words of a refusal."""
         if self.status is None:
             return f"no answer ({self.problem})"
         said = _words_of(self.body)
@@ -95,7 +95,7 @@ class Answer:
 
 
 def _words_of(body: Any) -> Any:
-    """Return what a refusal says, wherever its body has that; not all of it, which may repeat what was sent."""
+    """Return the message of a refusal, from any place in its body; the rest may repeat what was sent."""
     if not isinstance(body, dict):
         return None
     for key in ("message", "error"):
@@ -106,57 +106,57 @@ def _words_of(body: Any) -> Any:
 
 
 class Way(Protocol):
-    """How a call reaches the target. `path` is below /api/v4, or a whole address."""
+    """Sends a call to the target. `path` is below /api/v4, or a whole address."""
 
     def __call__(self, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
-        """Send a call and return the answer; raise TargetError when the target is not there."""
+        """Send a call and return the answer; raise TargetError when the target is not reachable."""
         ...
 
 
 class RefusedError(Exception):
-    """The target does not let something be made; the text says what, and how it refused."""
+    """The target refuses to create something; the text says what, and how it refused."""
 
 
 class NotOursError(RefusedError):
-    """Something of that name is there, and does not carry the mark of what was made here."""
+    """Something with this name exists, and does not carry the mark of provisioning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Something that shall exist."""
+    """Something that should exist."""
 
     what: str
-    """What messages and the ledger call it."""
+    """Its name in messages and in the list of what was made."""
     path: str
     tokens: Sequence[str]
-    """Who tries to make it, one after the other."""
+    """The tokens to try, one after the other."""
     bodies: Sequence[Body]
-    """What to send: the first says all that is wished, the others less, for a target that refuses what it need not."""
+    """The bodies to try: the first has everything, later ones less, for a target that refuses optional data."""
     look_up: Callable[[], Entry | None]
-    """Finds it, if it exists; raises NotOursError where something else has its place."""
+    """Finds it if it exists; raises NotOursError when something else is in its place."""
     waits_after: frozenset[int | None] = MOMENTARY
-    """After which refusals to try again for a while."""
+    """Statuses after which the call is retried for a while."""
     has_name: bool = False
-    """Whether no two of its kind may have one name, so that another's may be what is refused."""
+    """Whether its name must be unique, so that a call may be refused because of another one's name."""
     keeps_body: bool = False
-    """Whether the next one tries before less is sent; else each tries all that may be sent."""
+    """Whether all tokens are tried with a body before the next body; else all bodies are tried with a token."""
 
     @property
     def ways(self) -> Iterator[tuple[str, Body]]:
-        """Who sends what, in the order in which it is tried."""
+        """The combinations of token and body, in the order in which they are tried."""
         if self.keeps_body:
             return ((token, body) for body, token in product(self.bodies, self.tokens))
         return product(self.tokens, self.bodies)
 
 
 class Calls:
-    """Sends calls by some way, and makes what does not exist yet."""
+    """Sends calls, and creates what does not exist yet."""
 
     def __init__(self, way: Way, made: Made, patience_seconds: float = 20, settle_seconds: float = 0) -> None:
         """
-        Remember the way, the list of what was made, and how long to try what may be refused for a moment.
+        Take the way to send calls, the list of what was made, and how long to retry what may be refused temporarily.
 
-        Each read after a write waits for `settle_seconds`, as in a run; `see_lag` finds out how long that must be.
+        Each read after a write waits for `settle_seconds`, as in a run; `see_lag` measures how long that must be.
         """
         self._way = way
         self._made = made
@@ -167,9 +167,9 @@ class Calls:
 
     def see_lag(self, look: Callable[[], Entry | None]) -> None:
         """
-        Find out from what was made just now how far reads lag behind writes, and wait for that long from now on.
+        Measure from a newly created thing how far reads lag behind writes, and wait that long from now on.
 
-        What does not show for long says nothing of that: then nobody looks again.
+        If the thing does not appear for a long time, nothing can be measured, and nobody tries again.
         """
         began, found = time.monotonic(), self._shows_what_is_made and look()
         if found or not self._shows_what_is_made:
@@ -183,26 +183,26 @@ class Calls:
         self._shows_what_is_made = bool(found)
 
     def _settled(self) -> None:
-        """Wait until what was written may be expected to show."""
+        """Wait until earlier writes should be visible."""
         left = self._written_at + self.settle_seconds - time.monotonic()
         if left > 0:
             time.sleep(left)
 
     def get(self, token: str, path: str, **query: Any) -> Answer:
-        """Read something: it is sent again where no answer comes, so that nothing that exists is made once more."""
+        """Read something; retry if no answer comes, so that nothing that exists is created again."""
         return self._answered(token, "GET", path, query)
 
     def find(self, token: str, path: str, **query: Any) -> Entry | None:
-        """Read something that may not exist; None when it is not there, or not to be seen."""
+        """Read something that may not exist; None when it is not there, or not visible."""
         answer = self.get(token, path, **query)
         return answer.entry if answer.is_served and answer.entry else None
 
     def remove(self, token: str, path: str) -> Answer:
-        """Delete something: sent again where no answer comes, as what is gone does not go twice."""
+        """Delete something; retry if no answer comes, because deleting twice does no harm."""
         return self._answered(token, "DELETE", path, {})
 
     def put(self, token: str, path: str, body: Body) -> Answer:
-        """Set something: sent again where no answer comes, as what is set twice is as if it were set once."""
+        """Set something; retry if no answer comes, because setting twice does no harm."""
         return self._answered(token, "PUT", path, {}, body)
 
     def _answered(self, token: str, method: str, path: str, query: Body, body: Body | None = None) -> Answer:
@@ -216,9 +216,9 @@ class Calls:
     @staticmethod
     def _repeated(send: Callable[[], Answer], unanswered: int = _AGAIN) -> Answer:
         """
-        Send something that may be sent again, until the target itself answers, or some times.
+        Send an idempotent call; retry until the target itself answers, or a limit is reached.
 
-        `unanswered` is how often it is sent again where no answer comes at all, which may have taken long.
+        `unanswered` limits the retries after no answer at all, each of which may have taken long.
         """
         answer = send()
         for attempt in range(_AGAIN):
@@ -236,7 +236,7 @@ class Calls:
         return answer
 
     def ask(self, token: str, path: str, body: Body) -> Answer:
-        """Send a POST that changes nothing: it is sent again where no answer comes, or that of a gateway."""
+        """Send a POST that changes nothing; retry if no answer comes, or that of a gateway."""
         self._settled()
         return self._repeated(lambda: self._way(token, "POST", path, {}, body), _ONCE_MORE)
 
@@ -244,13 +244,13 @@ class Calls:
         """
         Yield the entries of a list, page by page.
 
-        The first page is asked for without a number, so that a target which knows cursors only answers too. Then comes
-        whatever page it names as the next; where it names none, the next number, until a page is empty, refused, or
-        brings nothing new. Raise RefusedError when not even the first page is served.
+        The first page is requested without a number, so that targets which only know cursors answer too. Then follows
+        the page that the answer names as the next; if it names none, the next number, until a page is empty, refused,
+        or has nothing new. Raise RefusedError when not even the first page is served.
         """
         query["per_page"] = _PAGE_LENGTH
         answer = self.get(token, path, **query)
-        # Some refuse to be asked for more than their own longest page.
+        # Some services refuse a page length above their own limit.
         if answer.is_refusal and answer.status not in _NOT_ABOUT_THE_CALL:
             del query["per_page"]
             answer = self.get(token, path, **query)
@@ -272,15 +272,15 @@ class Calls:
             )
 
     def ensure(self, wanted: Wanted) -> Entry:
-        """Return something that shall exist: as it is found, or as it is made; raise RefusedError as `make` does."""
+        """Return something that should exist: find it or create it; raise RefusedError as `make` does."""
         return wanted.look_up() or self.make(wanted)
 
     def make(self, wanted: Wanted) -> Entry:
         """
-        Make something that is not there yet, and return it.
+        Create something that does not exist yet, and return it.
 
-        After each refusal, and after a call without an answer, it is looked up: it may exist. Raise RefusedError when
-        nobody may make it.
+        It is looked up after each refusal and after a call without an answer, because it may exist. Raise RefusedError
+        when nobody may create it.
         """
         self._made.note("POST", wanted.path, wanted.what)
         began, pause = time.monotonic(), _FIRST_PAUSE
@@ -293,7 +293,7 @@ class Calls:
                     return found
                 answers.append(answer)
                 if answer.status in OF_GATEWAYS or (wanted.has_name and answer.says_that_it_is_taken):
-                    break  # the rest was not looked at: what is tried next may be less than what would be taken
+                    break  # the data was not judged, so less data need not be tried
             momentary = {answer.status for answer in answers} & wanted.waits_after
             is_taken = wanted.has_name and momentary <= TAKEN
             patience = min(self._patience, _FOR_A_NAME) if is_taken else self._patience
@@ -305,7 +305,7 @@ class Calls:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def until(self, look: Callable[[], Entry | None]) -> Entry | None:
-        """Look for something that may take a moment to come; None when it does not."""
+        """Look for something that may take a moment to appear; None when it does not."""
         give_up, pause = time.monotonic() + self._patience, _FIRST_PAUSE
         while (found := look()) is None and time.monotonic() + pause < give_up:
             time.sleep(pause)
@@ -314,7 +314,7 @@ class Calls:
 
 
 def by_http(client: Client) -> Way:
-    """Return the way over HTTP."""
+    """Return the way to send calls over HTTP."""
 
     def send(token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
         given: Any = {} if body is None else {"json_body": dict(body)}

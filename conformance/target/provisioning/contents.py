@@ -1,4 +1,4 @@
-"""Makes what lies in the projects of a world: branches and commits, merge requests, owners of code, protections."""
+"""Creates the contents of a world's projects: branches, commits, merge requests, code owners, protected branches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from conformance.target.provisioning.accounts import Person
     from conformance.target.provisioning.blueprint import Names, Protection
 
-#: Signs that mean something in a page are signs like any other in an answer.
+#: These signs have a meaning in HTML; in an answer they must be unchanged.
 SIGNS = "<b>R&D</b> \"&amp;\" 'x'"
 _FILE = "changes.md"
 _OWNERS = "CODEOWNERS"
@@ -33,14 +33,14 @@ _DESCRIPTION = f"Ready for review: {SIGNS}."
 
 @dataclass(frozen=True)
 class Contents:
-    """Makes what projects hold. What a target refuses is raised as `RefusedError`; who is missing as `KeyError`."""
+    """Creates the contents of projects. Raises RefusedError when a target refuses, KeyError for missing people."""
 
     calls: Calls
     names: Names
     administrator: str
     """The token of an administrator."""
     people: Mapping[str, Person]
-    """Whoever has been made so far, by name."""
+    """The people created so far, by name."""
 
     def _branch(self, project: Entry, name: str, token: str, ref: str = "") -> None:
         path = f"/projects/{project['id']}/repository/branches"
@@ -55,13 +55,13 @@ class Contents:
         )
 
     def merge_request(self, name: str, project: Entry) -> Entry:
-        """Return a merge request of the blueprint, opened now or before, with what else is told of its branches."""
+        """Return an open merge request of the blueprint, new or existing, with what is known about its branches."""
         path = f"/projects/{project['id']}"
         pairs = self._branches_of(name, project)
         find = partial(self._find_merge_request, path, pairs)
         found = find()
         if found is None:
-            # Whoever commits may not approve, so one does it all who approves nothing.
+            # A committer may not approve, so the author, who approves nothing, makes all commits.
             author = self.people[Blueprint.load().opener_of(name)].token
             self._branches(name, project, author)
             texts = {"title": f"{self.names.title(name.replace('_', ' '))}, R&D", "description": _DESCRIPTION}
@@ -86,9 +86,9 @@ class Contents:
 
     def _pushed_to(self, opened: Entry, path: str, branch: str) -> tuple[Entry, Any]:
         """
-        Return a merge request with one more commit, where that can be pushed, as soon as it shows it.
+        Return a merge request after one more commit, as soon as it shows this; unchanged when it cannot be pushed.
 
-        Beside it stands what its branch ended with before, if the service tells.
+        Also return its branch's HEAD before that, if the service shows it.
         """
         author = self.people["author"].token
         try:
@@ -103,20 +103,20 @@ class Contents:
         return found, former[0] if former else None
 
     def _tip(self, path: str, branch: str) -> Entry:
-        """Return the commit that a branch ends with; an empty entry where that is not told."""
+        """Return the last commit of a branch; an empty entry when it is not shown."""
         found = self.calls.find(self.administrator, f"{path}/repository/branches/{segment(branch)}") or {}
         commit = found.get("commit")
         return dict(commit) if isinstance(commit, dict) else {}
 
     def _branches_of(self, name: str, project: Entry) -> list[tuple[str, str]]:
-        """Return the pairs of source and target branch that a merge request may have, the wanted one first."""
+        """Return the pairs of source and target branch that a merge request may have, the preferred one first."""
         own, default = _branch_name(name), project["default_branch"]
         source = Blueprint.load().same_source.get(name)
-        # A target may take one merge request only from each branch.
+        # Some targets accept only one merge request from each branch.
         return [*([(_branch_name(source), f"{own}-target")] if source else []), (own, default)]
 
     def _branches(self, name: str, project: Entry, author: str) -> None:
-        """Make the branches that a merge request can be opened with."""
+        """Create the branches of a merge request."""
         own, source = _branch_name(name), Blueprint.load().same_source.get(name)
         if source:
             self._branch(project, f"{own}-target", author)
@@ -126,16 +126,16 @@ class Contents:
             self._commit(f"/projects/{project['id']}", own, author, f"{own}-{_FILE}", f"Change on {own}.\n")
 
     def code_owners(self, name: str, project: Entry) -> None:
-        """Say on the default branch, as far as that can be pushed to, whom the file of a merge request belongs to."""
+        """Name the code owners of a merge request's file on the default branch, if that can be pushed to."""
         person = self.people[Blueprint.load().code_owners[name]]
         content = f"/{_branch_name(name)}-{_FILE} @{person.username}\n"
         path, owner = f"/projects/{project['id']}", self.people["owner"].token
         self._commit(path, project["default_branch"], owner, _OWNERS, content)
 
     def has_code_owners(self, opened: Entry) -> bool | None:
-        """Tell whether the rules of a merge request name the owners of its files; None if no rules are shown."""
+        """Tell whether the rules of a merge request name its code owners; None if no rules are shown."""
         path = f"/projects/{opened['project_id']}/merge_requests/{opened['iid']}/approval_state"
-        # An administrator who has no role there may be refused.
+        # An administrator without a role there may be refused.
         answers = [self.calls.get(token, path) for token in (self.administrator, self.people["maintainer"].token)]
         lists = [rules for answer in answers if isinstance(rules := answer.entry.get("rules"), list)]
         if not lists:
@@ -158,7 +158,7 @@ class Contents:
     def _commit(self, path: str, branch: str, token: str, file: str, content: str) -> None:
         def committed() -> Entry | None:
             entries = self.calls.walk(self.administrator, f"{path}/repository/tree", ref=branch)
-            with suppress(RefusedError):  # of a repository that is not there yet
+            with suppress(RefusedError):  # the repository may not exist yet
                 return next((entry for entry in entries if entry.get("name") == file), None)
             return None
 
@@ -176,7 +176,7 @@ class Contents:
         )
 
     def protected_branch(self, wanted: Protection, project: Entry) -> Entry:
-        """Protect a branch of a project, which is made where it is not there, and return the protection."""
+        """Protect a branch of a project, create the branch if needed, and return the protection."""
         owner = self.people["owner"].token
         path, name = f"/projects/{project['id']}/protected_branches", wanted.branch or project["default_branch"]
         if wanted.branch:

@@ -1,7 +1,7 @@
 """
-Fills a profile from what its actors' tokens may read, without an administrator.
+Fills a profile with what its actors' tokens can read, without an administrator.
 
-Nothing is made or changed, but for integrations where the operator lets them be tried.
+It creates and changes nothing, except integrations if the operator allows them to be tried.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LEVELS = {"owner": 50, "maintainer": 40, "developer": 30, "approver": 30, "seco
 #: Any level at all.
 _MEMBER = 10
 _LISTED = 5
-#: How many places are asked for what any of them may have.
+#: How many places are tried for something that any of them may have.
 _MOST_ASKED = 20
 _MERGE_REQUESTS = ("merge_request", "second_merge_request", "reset_merge_request")
 _PROTECTED = ("protected_branch", "second_protected_branch")
@@ -39,30 +39,30 @@ _PROTECTED = ("protected_branch", "second_protected_branch")
 @dataclass
 class Discovery:
     """
-    Looks at a target with the tokens of a profile, and fills the profile.
+    Reads a target with the tokens of a profile, and fills the profile.
 
-    Places are chosen among those only of which `owner` or `maintainer` is a member: give these users nothing that
-    anybody else works on.
+    It only chooses places of which `owner` or `maintainer` is a member, so these users must not be members of anything
+    that other people use.
     """
 
     calls: Calls
     tokens: Mapping[str, str]
     """By actor."""
     data: Data
-    """The profile as its file holds it, without its secrets; it is filled."""
+    """The profile's data without its secrets; it gets the results."""
     base_url: str = ""
     may_write: bool = False
-    """Whether integrations may be tried on the project that is set aside."""
+    """Whether integrations may be tried on the project that is set aside for random calls."""
     perhaps: Data = field(default_factory=dict)
-    """Fixtures that look unchanged. Whether they are cannot be seen, so they are not filled in."""
+    """Fixtures that look untouched. Reads cannot prove that, so they are not filled in."""
 
     def __post_init__(self) -> None:
-        """Begin with nothing seen and nothing filled."""
+        """Start with nothing read and nothing filled."""
         self._sight = Sight(self.calls, self.tokens)
         self._draft = ProfileDraft(self.data)
 
     def fill(self) -> Sequence[str]:
-        """Fill what can be found out, and return the places. Raise RefusedError when the target knows no actor."""
+        """Fill what can be found out, and return the places. Raise RefusedError when the target accepts no token."""
         self._fill_actors()
         if not self._sight.ids:
             raise RefusedError(self._nobody_known())
@@ -81,7 +81,7 @@ class Discovery:
         return self._draft.filled
 
     def _nobody_known(self) -> str:
-        """Say what GET /user came to for the actors, and what is to be done then."""
+        """Describe the answers to GET /user, with advice."""
         answers = self._sight.answers
         came_to = "; ".join(dict.fromkeys(f"{answer}" for answer in answers.values()))
         if answers and all(answer.status in NOT_THERE for answer in answers.values()):
@@ -116,7 +116,7 @@ class Discovery:
         tops = {group["full_path"] for group in sight.groups if _is_top(group)}
         inside = [project for project in sight.projects if _parent(project) in tops]
         if "project" not in draft.fixtures and inside:
-            # Of several alike the one with the most merge requests under way, which are what is hardest to come by.
+            # Among equal projects, take the one with the most open merge requests, because these are hardest to find.
             best = max(fit(project) for project in inside)
             chosen = max((project for project in inside if fit(project) == best), key=work)
             draft.name_first("project", "project", [chosen])
@@ -125,7 +125,7 @@ class Discovery:
         draft.name_first("group", "group", (group for group in sight.groups if group["full_path"] == path))
 
     def _choose_group_to_export(self) -> None:
-        """Choose a group that has labels or milestones, whose titles show in its export."""
+        """Choose a group with labels or milestones, because their titles appear in its export."""
         taken = self._draft.ids("group")
         for group in self._sight.groups:
             if "export_group" in self._draft.fixtures:
@@ -147,7 +147,7 @@ class Discovery:
         used = draft.ids("project")
         projects = [project for project in sight.projects if project["id"] not in used]
         inside = [project for project in projects if _lies_in(own, project["path_with_namespace"])]
-        # The deeper one lies, the more is handed down to it.
+        # Prefer deeply nested places, because they inherit more.
         deep = [project for project in inside if _depth(project["path_with_namespace"]) > 1]
         deep.sort(key=lambda project: -_depth(project["path_with_namespace"]))
         draft.name_first("subgroup_project", "project", deep)
@@ -189,7 +189,7 @@ class Discovery:
             self._draft.name(name, [as_fixture(kind, entry) for entry in entries[:_LISTED]])
 
     def _complete(self, name: str) -> None:
-        """Add the id or path that a project or group of the profile lacks."""
+        """Add the missing id or path of a project or group of the profile."""
         kind = kind_of(name)
         if kind not in PATHS or name not in self._draft.fixtures:
             return
@@ -234,7 +234,7 @@ class Discovery:
                 self._draft.name(name, {"id": branch["id"], "name": branch["name"]})
 
     def _choose_special_merge_requests(self) -> None:
-        """Name merge requests that the rules of code owners, a password, or no rule of their own sets apart."""
+        """Find merge requests with code owner rules, with a password, or without rules of their own."""
         sight, draft = self._sight, self._draft
         project = draft.fixtures.get("project", {}).get("id")
         taken = {entry.get("iid") for name, entry in draft.fixtures.items() if name in _MERGE_REQUESTS}
@@ -256,10 +256,10 @@ class Discovery:
                 break
 
     def _look_for_untouched(self) -> None:
-        """Find a project and a group that nothing was done with which lists show, and a group whose rules do."""
+        """Find a project and a group that look untouched in lists, and a group whose rules list branches."""
         for kind, entries in (("project", self._sight.projects), ("group", self._sight.groups)):
             taken = self._draft.ids(kind)
-            # What has rules that list branches is only read, so that it may be something else as well.
+            # Groups with rules that list branches are only read, so they may be used as another fixture too.
             for entry in [entry for entry in entries if kind == "group" or entry["id"] not in taken][:_MOST_ASKED]:
                 rules = self._sight.rules(kind, entry)
                 if kind == "group" and any(_lists_branches(rule) for rule in rules or ()):
@@ -271,7 +271,7 @@ class Discovery:
     # -- the service ---------------------------------------------------------------------------------------------------
 
     def _ask_the_service(self) -> None:
-        """Ask for what shows itself by other calls than those of this API."""
+        """Ask for what only calls outside this API show."""
         owner = self._sight.owner
         for name, value in inquiry.of_service(self.calls, owner, self.base_url):
             if name.startswith("fixtures."):
@@ -310,7 +310,7 @@ def _parent(project: Entry) -> str:
 
 
 def _depth(path: object) -> int:
-    """Return how many groups something lies in."""
+    """Return how many groups contain something."""
     return str(path).count("/")
 
 

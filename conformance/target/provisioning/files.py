@@ -1,4 +1,4 @@
-"""What provisioning keeps beside the profile: the secrets, and the list of what it made."""
+"""Files that provisioning keeps beside the profile: the secrets, and the list of what it made."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 def secrets_beside(profile: Path) -> Path:
-    """Return the file for the secrets of a profile: `target.secrets.env` of `target.yaml`, and of no other profile."""
+    """Return the secrets file of a profile: `target.secrets.env` for `target.yaml`; no other profile has the same."""
     name = profile.stem if profile.suffix.lower() in {".yaml", ".yml"} else profile.name
     return profile.with_name(f"{name}.secrets.env")
 
 
 def new_password(_: str = "") -> str:
-    """Return a password that nobody guesses, with a letter of either case, a digit and a sign, as some services ask."""
+    """Return a random password with upper and lower case letters, a digit and a sign, as some services require."""
     return f"{secrets.token_urlsafe(18)}-aA1"
 
 
@@ -33,26 +33,26 @@ class Secrets:
     """Tokens and passwords by name, in memory."""
 
     def __init__(self, invent: Callable[[str], str] = new_password) -> None:
-        """Know nothing yet; `invent` makes up the password of a name."""
+        """Start empty; `invent` generates the password of a name."""
         self._known: dict[str, str] = {}
         self._lock = threading.Lock()
         self._invent = invent
 
     @property
     def known(self) -> Mapping[str, str]:
-        """What is known, by name."""
+        """All known secrets, by name."""
         return dict(self._known)
 
     def get(self, name: str) -> str | None:
-        """Return what is known by a name."""
+        """Return the secret of a name; None if it is not known."""
         return self._known.get(name)
 
     def password(self, name: str) -> str:
-        """Return the password of a name, which is made up when none is known."""
+        """Return the password of a name; generate it when none is known."""
         return self.get(name) or self.keep(name, self._invent(name))
 
     def keep(self, name: str, value: str) -> str:
-        """Remember a secret, let it reach no report and no terminal, and return it."""
+        """Remember a secret, mask it in all reports and on the terminal, and return it."""
         keep_in([value])
         with self._lock:
             if self._known.get(name) != value:
@@ -61,14 +61,14 @@ class Secrets:
         return value
 
     def _write(self, name: str, value: str) -> None:
-        """Write a secret down, where there is a file."""
+        """Write a secret to the file, if there is one."""
 
 
 class SecretsFile(Secrets):
-    """The same in a file that nobody else may read, each as soon as it is known: a target shows a token once only."""
+    """Secrets in a private file; each is written as soon as it is known, because a target shows a token only once."""
 
     def __init__(self, file: Path) -> None:
-        """Read what an earlier call left; raise UsageError when the file cannot be used."""
+        """Read the secrets of an earlier call; raise UsageError when the file cannot be used."""
         super().__init__()
         self.file = file
         self._is_new = not file.exists()
@@ -88,7 +88,7 @@ class SecretsFile(Secrets):
         os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Close the file; one that was made for nothing goes."""
+        """Close the file; delete it if it is new and empty."""
         os.close(self._descriptor)
         _remove_if_empty(self.file, is_new=self._is_new)
 
@@ -97,23 +97,23 @@ class Made:
     """The list of what was made, in memory."""
 
     def __init__(self) -> None:
-        """Begin an empty list."""
+        """Start with an empty list."""
         self.entries: list[Mapping[str, str]] = []
         self._lock = threading.Lock()
 
     def note(self, method: str, path: str, what: str) -> None:
-        """Write down a call that makes something, before it is sent."""
+        """Record a call that creates something, before it is sent."""
         entry = {"at": datetime.now(UTC).isoformat(), "method": method, "path": path, "what": what}
         with self._lock:
             self.entries.append(entry)
             self._write(entry)
 
     def _write(self, entry: Mapping[str, str]) -> None:
-        """Write an entry down, where there is a file."""
+        """Write an entry to the file, if there is one."""
 
 
 class MadeFile(Made):
-    """The same in a file of JSON lines, which are on the disk before the call is sent."""
+    """The list of what was made in a file of JSON lines; each line is on the disk before its call is sent."""
 
     def __init__(self, file: Path, base_url: str) -> None:
         """Append to a file; raise UsageError when it cannot be used."""
@@ -131,7 +131,7 @@ class MadeFile(Made):
         os.fsync(self._stream.fileno())
 
     def close(self) -> None:
-        """Close the file; one that was made for nothing goes."""
+        """Close the file; delete it if it is new and empty."""
         self._stream.close()
         _remove_if_empty(self._file, is_new=self._is_new)
 

@@ -1,4 +1,4 @@
-"""Asks a target what of a profile shows itself: features, completions, passwords, and by trying the integrations."""
+"""Finds out what a target shows of itself: features, completions, passwords, and, by trying them, integrations."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from conformance.target.provisioning.calls import Calls, Entry
 
 Told = tuple[str, Any]
-#: How many projects are asked for what any of them may have.
+#: How many projects are tried for something that any of them may have.
 _MOST_ASKED = 20
-#: What an answer says that stays so; not what passes, such as that there were too many.
+#: Statuses that are permanent; a 429, for example, is not.
 _REFUSED = frozenset(range(400, 500)) - {408, 425, 429}
-#: Names under which projects show that they ask for a password, below the path of each.
+#: The paths below a project, and the names there, that show that it asks for a password.
 _ASKING = {"approvals": "require_password_to_approve", "merge_request_approval_setting": "require_password_to_approve"}
 
 
 def of_service(calls: Calls, token: str, base_url: str) -> Iterator[Told]:
-    """Yield keys of a profile with their values: whether the version can be asked for, and the edition."""
+    """Yield keys of a profile with their values: whether the target reports its version, and its edition."""
     if calls.get(token, "/version").entry.get("version"):
         yield "version", "auto"
     if found := edition(calls, token):
@@ -33,13 +33,13 @@ def of_service(calls: Calls, token: str, base_url: str) -> Iterator[Told]:
 
 
 def edition(calls: Calls, token: str) -> str | None:
-    """Return the edition that a target says it is; None where it does not say."""
+    """Return the edition that a target reports; None when it reports none."""
     enterprise = calls.get(token, "/metadata").entry.get("enterprise")
     return ("enterprise" if enterprise else "community") if isinstance(enterprise, bool) else None
 
 
 def token_endpoint(calls: Calls, base_url: str) -> str | None:
-    """Return where tokens are given for a password; None where nothing is served there."""
+    """Return the address that issues tokens for a password; None when nothing is served there."""
     endpoint = f"{base_url}/oauth/token"
     status = calls.ask("", endpoint, {"grant_type": "password"}).status
     return None if status in {None, *NOT_THERE} else endpoint
@@ -47,15 +47,15 @@ def token_endpoint(calls: Calls, base_url: str) -> str | None:
 
 def is_there(calls: Calls, tokens: Iterable[str], path: str) -> bool:
     """
-    Tell whether what a path names is there: a service that has given it up refuses everybody, in whatever way.
+    Tell whether the operation at a path exists: a service that has removed it refuses every caller.
 
-    Where one of several is refused, or it breaks, a run finds out whether rightly.
+    If only one of several callers is refused, or the operation fails, it exists; a run tests whether that is right.
     """
     return any(calls.get(token, path).status not in {*_REFUSED, *NOT_THERE} for token in tokens)
 
 
 def completions(calls: Calls, token: str, projects: Iterable[Entry]) -> dict[str, Any]:
-    """Return projects for which code completion is on and off, as far as the target says so of one of them."""
+    """Return one project with code completion on and one with it off, as far as the target shows them."""
     found: dict[str, Any] = {}
     for project in [*projects][:_MOST_ASKED]:
         path = project["path_with_namespace"]
@@ -76,9 +76,9 @@ def completions(calls: Calls, token: str, projects: Iterable[Entry]) -> dict[str
 
 def completes(calls: Calls, token: str) -> bool:
     """
-    Tell whether completions are not refused: switched off, each of them is, and a gateway's trouble says nothing.
+    Tell whether completions are enabled: if they are switched off, each is refused; gateway errors prove nothing.
 
-    One that takes no completion without what is optional has them all the same, and a run finds that out.
+    If a target refuses completions without optional data, it still has them, and a run reports that.
     """
     needed = {"file_name": "greeting.py", "content_above_cursor": "def greet(name):\n    "}
     files = (needed, {**needed, "content_below_cursor": "\n"})
@@ -87,7 +87,7 @@ def completes(calls: Calls, token: str) -> bool:
 
 
 def asks_for_password(calls: Calls, token: str, project: int) -> bool:
-    """Tell whether a project shows that it asks for the password of who approves."""
+    """Tell whether a project shows that it asks approvers for their passwords."""
     for place, name in _ASKING.items():
         value = calls.get(token, f"/projects/{project}/{place}").entry.get(name)
         if value is True or (isinstance(value, dict) and value.get("value") is True):
@@ -99,13 +99,13 @@ def integrations(calls: Calls, token: str, project: int) -> tuple[dict[str, Any]
     """
     Try each kind of integration that is not set up on a project, and disable it again.
 
-    Return the fixtures that the kinds make, and the features that a target does not have by that.
+    Return the fixtures for these kinds, and the features that the target therefore lacks.
     """
     trial = Trial.on(calls, token, project)
     listed = calls.get(token, trial.path).body
     entries = listed if isinstance(listed, list) else []
     known = {str(entry.get("slug")) for entry in entries if isinstance(entry, dict)}
-    # What is set up there already is not touched, and need not be tried to be known.
+    # Integrations that are set up already are not changed, and are known to exist.
     found, refused = described_by(trial, [kind for kind in catalogue() if kind.slug not in known])
     fixtures = fixtures_from(found)
     return (fixtures, features_from(found, {*refused, *known})) if fixtures else ({}, {})

@@ -1,4 +1,4 @@
-"""Finds out by trying which integrations a target takes, and which parameters each of them has."""
+"""Finds out, by trying them, which integrations a target supports, and which parameters each of them has."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _CHAT_APP = "chat_app_integration"
 _NO_SUCH = "conformance-no-such-integration"
 _FEWEST, _MOST = 3, 9
-#: How long what is only accepted may take until it shows, and how long is waited between two looks.
+#: How long a value that was accepted may take to appear, and the pause between two reads.
 _DONE_WITHIN_SECONDS, _PAUSE_SECONDS = 3.0, 0.1
 _ON, _OFF = "true", "false"
 
@@ -43,7 +43,7 @@ class Kind:
 
     @property
     def optional(self) -> dict[str, Any]:
-        """What it need not be given: texts that are found nowhere else, numbers and choices."""
+        """Optional parameters, with values: texts that occur nowhere else, numbers and choices."""
         texts = {name: f"{self.slug}-{name.replace('_', '-')}-31" for name in self.texts}
         texts |= {name: f"https://{self.slug}.example.com/api" for name in self.texts if name.endswith(("url", "uri"))}
         hidden = {name: f"conformance-{name}-33" for name in self.secrets if name not in self.needs}
@@ -52,7 +52,7 @@ class Kind:
 
 @cache
 def catalogue() -> tuple[Kind, ...]:
-    """Return the kinds that are tried."""
+    """Return all kinds to try."""
     return tuple(_kind(slug, dict(entry)) for slug, entry in data_file("integrations.yaml")["kinds"].items())
 
 
@@ -63,25 +63,25 @@ def _kind(slug: str, entry: dict[str, Any]) -> Kind:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Tries kinds of integrations on one project, which is used for nothing else."""
+    """Tries kinds of integrations on one project that is used for nothing else."""
 
     calls: Calls
     token: str
-    """Of somebody who maintains the project."""
+    """The token of a maintainer of the project."""
     path: str
-    """Of the project's integrations."""
+    """The path of the project's integrations."""
 
     @classmethod
     def on(cls, calls: Calls, token: str, project: int) -> Trial:
-        """Return a trial on a project, under the newest name that integrations have on the target."""
+        """Return a trial on a project, with the newest path of integrations that the target knows."""
         newer, older = (f"/projects/{project}/{name}" for name in ("integrations", "services"))
         return cls(calls, token, newer if calls.get(token, newer).is_served else older)
 
     def described(self, kind: Kind) -> dict[str, Any] | None:
         """
-        Try a kind, and describe it as the profile does; None where the target does not know it.
+        Try a kind and return its description for the profile; None when the target does not know it.
 
-        Raise RefusedError where it is refused in another way than one that no target knows: then it may be there.
+        Raise RefusedError when it is refused, but not like an unknown kind, because then it may exist.
         """
         put = self._put(kind, {})
         if not put.is_served:
@@ -89,18 +89,18 @@ class Trial:
         switches, before = (*kind.flags, *kind.events), self._shown(kind)
         on = self._shown_after(kind, {**kind.optional, **dict.fromkeys(switches, True)}, active=True)
         off = self._shown_after(kind, dict.fromkeys(switches, False), active=True)
-        # What is not active may be shown no longer.
+        # A disabled integration may no longer be shown.
         is_kept_active = self._shown_after(kind, {}, active=False).get("active") == _ON
         self.calls.remove(self.token, f"{self.path}/{kind.slug}")
         has = {name for name, value in kind.optional.items() if on.get(name) == str(value) or name in kind.secrets}
-        # What shows the text of another one is there as well: that, too, may be the very fault.
+        # A parameter with another one's text exists too: the mix-up may be a fault that a run should find.
         has |= {name for name in kind.texts if on.get(name) in {kind.optional[other] for other in kind.texts}}
-        # What can be switched on is there, though it stays on: that may be the very fault that a run is to find.
+        # A flag that can be switched on exists, even if it stays on: that may be a fault that a run should find.
         has |= {name for name in switches if on.get(name) == _ON and _OFF in (off.get(name), before.get(name))}
         return _entry(kind, has, switchable=on.get("active") == _ON and not is_kept_active)
 
     def _unserved(self, kind: Kind, refused: Answer) -> dict[str, Any] | None:
-        """Describe the chat app, where the target knows it and lets it be installed in its own pages only."""
+        """Describe the chat app, if the target knows it but only allows its installation in the user interface."""
         unknown = self.calls.put(self.token, f"{self.path}/{_NO_SUCH}", kind.needs)
         is_known = refused.status != unknown.status or refused.is_broken
         if kind.nature == _CHAT_APP:
@@ -111,7 +111,7 @@ class Trial:
         return None
 
     def _put(self, kind: Kind, settings: Mapping[str, Any]) -> Answer:
-        """Set an integration up; again while that is in the way of another one, of those that are tried beside it."""
+        """Set up an integration; retry while another one, which is tried at the same time, prevents that."""
         give_up = time.monotonic() + _DONE_WITHIN_SECONDS
         while True:
             answer = self.calls.put(self.token, f"{self.path}/{kind.slug}", {**kind.needs, **settings})
@@ -121,16 +121,16 @@ class Trial:
 
     def _shown_after(self, kind: Kind, settings: Mapping[str, Any], *, active: bool) -> dict[str, str]:
         """
-        Set some parameters, or those that are taken one by one where they are refused together.
+        Set some parameters together or, if they are refused together, those that are accepted one by one.
 
-        Return all that are shown as texts: in which form a service shows them is open. What was only accepted is given
-        time to show.
+        Return all shown values as text, because services may use different types. Values that were accepted get time to
+        appear.
         """
         tried = {**settings, "active": active}
         answer = self._put(kind, tried)
         if not answer.is_served:
             tried = {name: value for name, value in tried.items() if self._put(kind, {name: value}).is_served}
-            # What is left out of a call may go back to its default: only one call shows them all.
+            # Parameters that a call omits may return to their defaults, so only a single call can show them all.
             answer = self._put(kind, tried)
         wanted = {name: _text(value) for name, value in tried.items() if name not in kind.secrets}
         give_up = time.monotonic() + (_DONE_WITHIN_SECONDS if answer.status == HTTPStatus.ACCEPTED else 0)
@@ -139,7 +139,7 @@ class Trial:
         return shown
 
     def _shown(self, kind: Kind) -> dict[str, str]:
-        """Return what is shown by itself and, where that leaves something out, in the list of those that are active."""
+        """Return what the integration shows and, if parameters are missing, also what the list of active ones shows."""
         alone = self.calls.get(self.token, f"{self.path}/{kind.slug}").entry
         listed: Mapping[str, Any] = {}
         with suppress(RefusedError):
@@ -153,7 +153,7 @@ def _text(value: Any) -> str:
 
 
 def described_by(trial: Trial, kinds: Iterable[Kind]) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """Try kinds; return the descriptions of what the target has, and how it refused what it may have, by slug."""
+    """Try kinds; return by slug the descriptions of those on the target, and the refusals of those it may have."""
     found: dict[str, dict[str, Any]] = {}
     refused: dict[str, str] = {}
     for kind in kinds:
@@ -186,11 +186,10 @@ def _entry(kind: Kind, has: set[str], *, switchable: bool) -> dict[str, Any]:
 
 def fixtures_from(found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     """
-    Return the fixtures that integrations make, from the description of each by its slug.
+    Return the fixtures for integrations, given the description of each by its slug.
 
-    The list has as few as together have all parameters and events that any of them has, and one more whose name begins
-    with that of another. The kinds that are asked for by names of their own come from what the list does not have, as
-    far as there is something.
+    The list has as few integrations as possible that together have all parameters and events, and one more whose name
+    begins with the name of another. Kinds with a fixture of their own are taken from the rest, if possible.
     """
     usable = {kind.slug: found[kind.slug] for kind in catalogue() if kind.slug in found and kind.nature != _CHAT_APP}
     listed = _covering(usable)
@@ -209,30 +208,30 @@ def fixtures_from(found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     return fixtures
 
 
-#: By feature, the flag of the events that a target need not have on any integration.
+#: By feature, the flag of an event that no integration of a target need have.
 _EVENTS_OF_SOME = {"group_mention_events": "group_mentions_events", "incident_events": "incidents_events"}
 
 
 def features_from(found: Mapping[str, dict[str, Any]], refused: Container[str] = ()) -> dict[str, bool]:
     """
-    Return the features that show in the description of each kind by its slug, or in that there is none.
+    Return the features that the descriptions, by slug, prove or disprove.
 
-    Nothing is said of those that `unclear` names.
+    The features that `unclear` names are left out.
     """
     there = {kind.nature for kind in catalogue() if kind.slug in found or kind.slug in refused}
     features = {kind.nature: False for kind in catalogue() if kind.nature and kind.nature not in there}
     events = {event for entry in found.values() for event in entry["events"]}
     features |= {feature: event in events for feature, event in _EVENTS_OF_SOME.items()} if found else {}
-    # The chat app is there once somebody has installed it, which no call does.
+    # The chat app only exists after somebody has installed it, which no call can do.
     return {**features, _CHAT_APP: False}
 
 
 def unclear(found: Mapping[str, dict[str, Any]], refused: Mapping[str, str]) -> dict[str, str]:
     """
-    Return why it is not clear whether the target has a sort of integration, by its fixture.
+    Return, by fixture, why nobody can say whether the target has such an integration.
 
-    Its kinds are there, or were refused as if they were, and do not do what it takes: that may be a fault, so it is for
-    the operator to say whether there is none.
+    Its kinds exist, or were refused as if they did, but do not have what the fixture needs. That may be a fault, so
+    the operator must say whether the target has none.
     """
     fixtures, why = fixtures_from(found), {}
     for kind in catalogue():
@@ -246,7 +245,7 @@ def unclear(found: Mapping[str, dict[str, Any]], refused: Mapping[str, str]) -> 
 
 
 def _covering(found: Mapping[str, dict[str, Any]]) -> list[str]:
-    """Return the slugs of some that have together what all have: those that add most first."""
+    """Return a few slugs that together have all parameters and events: those that add most come first."""
     offered = {slug: {*entry["parameters"], *entry["events"]} for slug, entry in found.items()}
     chosen: list[str] = []
     covered: set[str] = set()

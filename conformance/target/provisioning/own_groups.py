@@ -1,8 +1,8 @@
 """
-Groups that a run makes for itself, for what no operation takes away again: it goes with the group.
+Groups that a run makes for itself, for effects that no call can undo: they disappear with the group.
 
-They lie in the group of the profile that they take the place of, or at the top where a target has rules of such groups
-only, and are used where everybody is answered there as in that group. What could not be removed is used again.
+They lie in the group of the profile that they replace, or at the top level if only such groups have rules on the
+target. They are used if all actors get the same answers there. A group that could not be removed is used again.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
     from conformance.target.profile import Actor, Profile
 
-#: The areas with tests that call such operations.
+#: The areas with tests whose effects cannot be undone.
 NEEDING = frozenset({LEAVING, "project-approval-rules", "merge-request-approvals"})
 _APPROVERS = {"user_ids": ("approver", "second_approver"), "group_ids": ("approver_group", "second_approver_group")}
 _SHOWN_AS = {"user_ids": "users", "group_ids": "groups"}
-#: What a service may answer about a group that is not there, or not for the caller.
+#: Statuses for a group that does not exist, or that the caller may not see.
 _NOT_THERE = frozenset(range(400, 500)) - {401, 408, 425, 429}
-#: How many groups are looked through for those of earlier runs, where a target does not know how to search.
+#: How many groups are searched for those of earlier runs on a target without a search.
 _MOST_LOOKED_AT = 1000
 
 
@@ -54,32 +54,32 @@ class OwnGroup:
 
 @dataclass
 class OwnGroups:
-    """The groups of a run; what was made of them is for `removed`."""
+    """The groups of a run; `removed` deletes them."""
 
     around: Profile
-    """The profile without them."""
+    """The profile without these groups."""
     calls: Calls
     run: str
     note: Callable[[OwnGroup], None]
-    """Is told of each group before it is made, and again once its number is known."""
+    """Called with each group before it is made, and again when its number is known."""
     _made: Mapping[str, Entry] = field(default_factory=dict)
     _times: int = 0
     _trouble: int = 0
 
     @property
     def were_tried(self) -> bool:
-        """Whether it was tried to make them."""
+        """Whether there was an attempt to make them."""
         return self._times > 0
 
     def profile(self) -> Profile:
-        """Make them, and return the profile with them; as it was on a target that has none."""
+        """Make the groups and return the profile with them; the unchanged profile if the target allows none."""
         self._times += 1
         self._made = self._anywhere()
         more = {name: (Fixture(name, values, "a group that the run made"),) for name, values in self._made.items()}
         return replace(self.around, fixtures={**self.around.fixtures, **more})
 
     def are_lost(self, trouble: int) -> bool:
-        """Tell whether they are no more; looks only where the network has made more trouble than before."""
+        """Tell whether they no longer exist; only checked after new network errors."""
         if trouble == self._trouble or not self._made:
             return False
         self._trouble, first = trouble, self._made["rules_group"]
@@ -108,18 +108,18 @@ class OwnGroups:
 
 @dataclass(frozen=True)
 class _Groups:
-    """The groups of a run, at one of the two places where they may lie."""
+    """The groups of a run, in one of the two places where they may lie."""
 
     profile: Profile
     calls: Calls
     run: str
     note: Callable[[OwnGroup], None]
     group: Fixture
-    """That of the profile."""
+    """The group of the profile."""
     is_nested: bool
 
     def made(self) -> Mapping[str, Entry]:
-        """Make them, and return what is known of each by name; nothing where they are not as good as the profile's."""
+        """Make them and return their entries by name; none if they are not as good as the profile's group."""
         if not self._keepers or (self.is_nested and "full_path" not in self.around):
             return {}
         outer = self.around if self.is_nested else {}
@@ -127,7 +127,7 @@ class _Groups:
         if not self._is_as_good(first):
             return {}
         groups = {"rules_group": first, "spare_rules_group": self._group("spare_rules_group", outer)}
-        with suppress(RefusedError):  # for one test, which has others to look at besides
+        with suppress(RefusedError):  # only one test needs it, and has alternatives
             groups["inner_rules_group"] = self._group("inner_rules_group", first)
         known = {name: {"id": one["id"], "path": one["full_path"], "name": one["name"]} for name, one in groups.items()}
         with suppress(RefusedError):
@@ -141,7 +141,7 @@ class _Groups:
 
     @cached_property
     def _keepers(self) -> list[Actor]:
-        """Return who administrates the group of the profile, the owner first."""
+        """Return the actors who administer the group of the profile, the owner first."""
         return [self.profile.actors[name] for name in ("owner", "admin") if self._usual_access.get(name)]
 
     @cached_property
@@ -150,7 +150,7 @@ class _Groups:
 
     @cached_property
     def _prefix(self) -> str:
-        """What names begin with, so that `sweep` knows them: that of the group around, if provisioning made it."""
+        """The beginning of names, so that `sweep` finds them: that of the profile's group, if provisioning made it."""
         return str(self.around["name"]).partition(" ")[0] if is_ours(self.around) else PREFIX
 
     def _group(self, name: str, outer: Entry) -> Entry:
@@ -183,11 +183,11 @@ class _Groups:
 
     @property
     def _world(self) -> int:
-        """The number of what the mark of a run keeps other runs away from."""
+        """The id of the project with the run's mark, which keeps other runs away; without a project, of the group."""
         return (self.profile.first("project") or self.group).id
 
     def _stayed(self, path: re.Pattern[str], search: str) -> Entry | None:
-        """Return the group that an earlier run has made in this place, if it cannot be removed."""
+        """Return the group that an earlier run made here, if it cannot be removed."""
         with suppress(RefusedError):
             for one in islice(self.calls.walk(self._keepers[0].token, "/groups", search=search), _MOST_LOOKED_AT):
                 if is_ours(one) and not is_marked(one) and path.fullmatch(str(one.get("full_path"))):
@@ -201,7 +201,7 @@ class _Groups:
         return f"{self._prefix} {what} ({MARK})"
 
     def _project(self, outer: Entry) -> Entry:
-        """Make a project in a group of the run, with which it goes."""
+        """Make a project in a group of the run; it is removed with the group."""
         full_path = f"{outer['full_path']}/rules-project"
         wanted = Wanted(
             what=f"project {full_path}",
@@ -214,7 +214,7 @@ class _Groups:
         return {"id": self.calls.make(wanted)["id"], "path": full_path}
 
     def _let_in(self, made: Entry) -> None:
-        """Give the actors the roles that they have in the group of the profile."""
+        """Give the actors the roles that they have in the profile's group."""
         known = {actor.id for actor in self.profile.actors.values()}
         token, path = self._keepers[0].token, f"/groups/{made['id']}/members"
         present = {entry.get("id") for entry in self.calls.walk(token, path)}
@@ -223,28 +223,28 @@ class _Groups:
                 body = {"user_id": entry["id"], "access_level": entry.get("access_level")}
                 self.calls.send(token, "POST", path, body)
 
-    # -- whether they will do ------------------------------------------------------------------------------------------
+    # -- checking ------------------------------------------------------------------------------------------------------
 
     def _is_as_good(self, made: Entry) -> bool:
-        """Tell whether everybody is answered as in the group of the profile, and rules can name whom tests let them."""
+        """Tell whether actors get the same answers as in the profile's group, and rules can name these people."""
         path = f"/groups/{made['id']}/approval_rules"
         same = self.calls.until(lambda: made if self._access(made["id"]) == self._usual_access else None)
         token = self._keepers[0].token
         if same is None:
             return False
-        if self.run not in str(made["name"]):  # an earlier run has found it good, and left its rules there
+        if self.run not in str(made["name"]):  # an earlier run has checked it, and left its rules there
             return True
         if any(rule.get("rule_type") != "any_approver" for rule in self.calls.walk(token, path)):
             return False
         sent = {kind: list(self._ids(kind, names)) for kind, names in _APPROVERS.items()}
         body = {"name": f"conformance-{self.run}", "approvals_required": 1, "rule_type": "regular", **sent}
         answer = self.calls.send(token, "POST", path, body)
-        if answer.status is not None and not answer.is_served:  # what was not answered may have been done
+        if answer.status is not None and not answer.is_served:  # a call without an answer may have worked
             return False
         return self.calls.until(lambda: next(self._naming(path, body["name"], sent), None)) is not None
 
     def _access(self, number: int) -> Mapping[str, bool]:
-        """Return by actor who may list the rules of a group."""
+        """Return, by actor, who may list the rules of a group."""
         path = f"/groups/{number}/approval_rules"
         return {name: self.calls.get(actor.token, path).is_served for name, actor in self.profile.actors.items()}
 
@@ -268,9 +268,9 @@ class _Groups:
 
 def removed(calls: Calls, profile: Profile, group: OwnGroup) -> str | None:
     """
-    Remove a group that a run made, if it still is there; return why that could not be done.
+    Remove a group that a run made, if it still exists; return the reason if that fails.
 
-    What a target will delete by itself, later, counts as removed. Raise TargetError when the target does not answer.
+    A group that the target will delete later by itself counts as removed. Raise TargetError when no answer comes.
     """
     problem: str | None = "the profile has nobody who could remove it"
     for actor in (profile.actors[name] for name in ("owner", "admin") if name in profile.actors):
@@ -283,7 +283,7 @@ def removed(calls: Calls, profile: Profile, group: OwnGroup) -> str | None:
             continue
         if not answer.is_served:
             return f"GET {place} has {answer}"
-        if group.number and answer.entry.get("full_path") != group.path:  # a target that began anew counts anew
+        if group.number and answer.entry.get("full_path") != group.path:  # a target that was reset reuses numbers
             return removed(calls, profile, replace(group, number=None))
         if (answer.entry.get("full_path"), answer.entry.get("name")) != (group.path, group.name):
             return "something else has its place by now"
@@ -297,7 +297,7 @@ def removed(calls: Calls, profile: Profile, group: OwnGroup) -> str | None:
 
 
 def _is_gone(calls: Calls, token: str, group: Entry) -> bool:
-    """Wait until a group is gone, or will be; tell whether it is."""
+    """Wait until a group is deleted or marked for deletion; tell whether it is."""
 
     def goes() -> Entry | None:
         found = calls.find(token, f"/groups/{group['id']}")

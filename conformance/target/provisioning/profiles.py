@@ -1,4 +1,4 @@
-"""The profile of a target that was prepared, and what its operator still has to make by hand."""
+"""Builds the profile of a prepared target, and lists what its operator still has to make by hand."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from conformance.target.provisioning.worlds import World
 
 Data = dict[str, Any]
-#: Returns what stands in the profile for a secret, from its variable and its value.
+#: Returns the text for a secret in the profile, given its variable and its value.
 Hide = Callable[[str, str], str]
 
 _ALLOWLIST_SIZE = 5
 
 
 def by_variable(name: str, _: str) -> str:
-    """Let the variable stand for a secret."""
+    """Return a reference to the variable."""
     return f"${{{name}}}"
 
 
 def by_value(_: str, value: str) -> str:
-    """Let a secret stand as it is, for a profile that is never written."""
+    """Return the secret itself, for a profile that is never written to a file."""
     return value
 
 
 def profile_data(order: Order, done: Provisioned, hide: Hide = by_variable, **more: Any) -> Data:
-    """Return the profile as plain data, as the file holds it; `more` are further keys of it."""
+    """Return the profile as plain data for its file; `more` has further keys."""
     first, *others = [
         {"actors": _actors(world, hide), "fixtures": fixtures_of(world, done, hide)} for world in done.worlds
     ]
@@ -64,7 +64,7 @@ def actor_of(world: World, name: str, hide: Hide) -> Data:
 
 
 def fixtures_of(world: World, done: Provisioned, hide: Hide, *, all_of_them: bool = False) -> Data:
-    """Return the fixtures of a world; with `all_of_them` also what only the blueprint has a name for."""
+    """Return the fixtures of a world; with `all_of_them`, also things that only the blueprint names."""
     found: Data = {name: _place(entry, "full_path") for name, entry in world.groups.items()}
     found |= {name: _place(entry, "path_with_namespace") for name, entry in world.projects.items()}
     found |= {name: _merge_request(name, entry, world) for name, entry in world.merge_requests.items()}
@@ -112,9 +112,9 @@ def _merge_request(name: str, entry: Entry, world: World) -> Data:
 
 def with_additions(data: Data, known: Any) -> Data:
     """
-    Return a profile with what the operator had added to `known`, which stood in its place for the same target.
+    Return a profile with the operator's additions from `known`, an older profile of the same target.
 
-    That is what no call makes, with its features, the version, and what provisioning says nothing of, such as limits.
+    Additions are: things that no call makes, their features, the version, and other keys, such as limits.
     """
     if not isinstance(known, dict) or known.get("base_url") != data["base_url"]:
         return data
@@ -123,7 +123,7 @@ def with_additions(data: Data, known: Any) -> Data:
     declared = {entry.get("feature") for entry in by_hand_only}
     fixtures = {name: value for name, value in (known.get("fixtures") or {}).items() if name in names}
     features = {name: True for name, value in (known.get("features") or {}).items() if value and name in declared}
-    # What the operator said of a sort of integration is over once one of that sort is found.
+    # What the operator said about a kind of integration is dropped once one of that kind is found.
     said = {name: value for name, value in (known.get("features") or {}).items() if name not in data["fixtures"]}
     return {
         **{name: value for name, value in known.items() if name != "worlds"},
@@ -139,22 +139,22 @@ def with_additions(data: Data, known: Any) -> Data:
 
 @dataclass(frozen=True, slots=True)
 class ByHand:
-    """Something that no call makes."""
+    """Something that no call can make."""
 
     fixtures: tuple[str, ...]
     feature: str | None
     how: str
     unlocks: int
-    """How many requirements can be verified with it and not without."""
+    """How many requirements can only be verified with it."""
 
     @property
     def title(self) -> str:
-        """What it is called in the profile."""
+        """Its name in the profile."""
         return ", ".join(self.fixtures) or f"feature {self.feature}"
 
 
 def by_hand(data: Mapping[str, Any]) -> Sequence[ByHand]:
-    """Return what the profile lacks and no call makes, what unlocks most first."""
+    """Return what the profile lacks and no call can make; what makes most requirements testable comes first."""
     known, features = data["fixtures"], data.get("features", {})
     left = []
     for entry in data_file("by_hand.yaml"):

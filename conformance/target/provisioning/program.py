@@ -1,4 +1,4 @@
-"""Lets a program of the operator's make what is needed: JSON says what that is, JSON comes back with the profile."""
+"""Lets an operator's program create what is needed: it reads the request as JSON, and writes the profile as JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SHOWN_OF_ERRORS = 5  # lines
 
 
 def needed(base_url: str, worlds: int, prefix: str, known: Data | None) -> Data:
-    """Return what a program is told: see examples/provision/needed.schema.json."""
+    """Return the request for a program: see examples/provision/needed.schema.json."""
     plan = asdict(Blueprint.load())
     return {
         "form": 1,
@@ -44,9 +44,9 @@ def needed(base_url: str, worlds: int, prefix: str, known: Data | None) -> Data:
 
 def provided_by(command: Sequence[str], request: Data) -> Data:
     """
-    Run a program with what is needed on its standard input, and return what it writes to its standard output.
+    Run a program with the request on its standard input, and return what it writes to its standard output.
 
-    Raise UsageError when it cannot be run, fails, or does not answer with the data of a profile.
+    Raise UsageError when it cannot be run, fails, or does not write the data of a profile.
     """
     name = command[0]
     try:
@@ -74,9 +74,9 @@ def provided_by(command: Sequence[str], request: Data) -> Data:
 
 def without_secrets(data: Data, prefix: str, secrets: Secrets) -> Data:
     """
-    Return the data of a profile with variables in the place of secrets, which `secrets` keeps.
+    Return the data of a profile with variables instead of secrets; `secrets` keeps these.
 
-    That is what stands under the name of one, in whatever depth, a header that may be a key, and the password in an
+    Secrets are: texts below keys that name secrets, at any depth; headers that may be keys; and the password in an
     address.
     """
     worlds = [data, *data.get("worlds", ())]

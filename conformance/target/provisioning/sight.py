@@ -1,4 +1,4 @@
-"""What the actors of a profile see of a target: who they are, and what is theirs alone."""
+"""What the actors of a profile can see on a target: who they are, and the places that are theirs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OWNER, _MAINTAINER = 50, 40
 
 @dataclass
 class Sight:
-    """Reads of a target with the tokens of a profile. What is refused is as if it were not there."""
+    """Reads from a target with the tokens of a profile. What is refused counts as absent."""
 
     calls: Calls
     tokens: Mapping[str, str]
@@ -27,36 +27,36 @@ class Sight:
 
     @cached_property
     def answers(self) -> dict[str, Answer]:
-        """What the target answers to each actor who asks who that is."""
+        """The target's answers to GET /user, by actor."""
         return {name: self.calls.get(token, "/user") for name, token in self.tokens.items()}
 
     @cached_property
     def users(self) -> dict[str, Entry]:
-        """Who the target says that each actor is."""
+        """The users behind the actors, according to the target."""
         return {name: answer.entry for name, answer in self.answers.items()}
 
     @cached_property
     def ids(self) -> dict[str, int]:
-        """The number of each actor whom the target knows."""
+        """The user ids of the actors that the target knows."""
         return {name: int(user["id"]) for name, user in self.users.items() if "id" in user}
 
     @cached_property
     def owner(self) -> str:
-        """The token of who sees most of groups."""
+        """The token of the actor who sees most groups."""
         return self._first("owner")
 
     @cached_property
     def maintainer(self) -> str:
-        """The token of who sees most of projects."""
+        """The token of the actor who sees most projects."""
         return self._first("maintainer")
 
     @cached_property
     def keeper(self) -> str:
-        """The token of who sees the members of groups and projects."""
+        """The token of the actor who sees the members of groups and projects."""
         return self._first("owner", "maintainer")
 
     def _first(self, *names: str) -> str:
-        """Return the token of the first of these actors whom the target knows; that of any where it knows none."""
+        """Return the token of the first of these actors whom the target knows, or else any token."""
         return next((self.tokens[name] for name in names if name in self.ids), next(iter(self.tokens.values())))
 
     def listed(self, token: str, path: str, **query: Any) -> list[Entry]:
@@ -92,13 +92,13 @@ class Sight:
         return self._levels[key]
 
     def _levels_around(self, kind: str, entry: Entry) -> Mapping[int, int]:
-        """Return the levels in the group that a project or group lies in, for a target that lists no inherited ones."""
+        """Return the levels in the group around a project or group, for a target that lists no inherited members."""
         path = str(entry.get("path_with_namespace" if kind == "project" else "full_path", "")).rpartition("/")[0]
         around = self.calls.find(self.keeper, f"/groups/{segment(path)}") if path else None
         return self.levels("group", around) if around else {}
 
     def has(self, kind: str, entry: Entry, actor: str, least: int) -> bool:
-        """Tell whether an actor has at least some level in a project or group."""
+        """Tell whether an actor has at least this level in a project or group."""
         return self.levels(kind, entry).get(self.ids.get(actor, -1), 0) >= least
 
     def opened(self, project: int) -> list[Entry]:

@@ -1,4 +1,4 @@
-"""Removes what provisioning made, known by its mark alone: nothing else is touched, and no profile is needed."""
+"""Removes what provisioning made; only its mark identifies it, so nothing else is touched, and no profile is needed."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What became of one thing that carries the mark."""
+    """The result of removing one thing with the mark."""
 
     what: str
     problem: str = ""
-    """Why it is still there; empty when it is gone."""
+    """Why it still exists; empty when it is gone."""
     place: str = ""
-    """The path by which the target shows it while it is there."""
+    """The path that shows it while it exists."""
 
 
 def sweep(
     calls: Calls, administrator: str, prefix: str, tell: Callable[[Removal], None], at_once: int = 1
 ) -> Sequence[Removal]:
     """
-    Remove personal projects and groups of a prefix with all that lies in them, then the users, so many side by side.
+    Remove personal projects, then groups with a prefix and all their contents, then the users, several in parallel.
 
-    Return what became of each. A group in which something lies that was not made by provisioning is left alone. Raise
-    RefusedError when the target does not list groups or users, and TargetError when a run uses a world of them.
+    Return the results. A group that contains something that provisioning did not make is kept. Raise RefusedError when
+    the target does not list groups or users, and TargetError when a run uses one of the worlds.
     """
     sweeper = _Sweeper(calls, administrator, prefix)
     sweeper.require_unused()
     done = []
     with ThreadPoolExecutor(at_once) as pool:
-        # What a target keeps of a user for a while may go with the user: it is told at the end.
+        # Things that a target keeps for a while may disappear with their user, so they are checked at the end.
         personal = list(pool.map(_do, sweeper.personal_projects()))
         for steps in (sweeper.groups(), sweeper.users(), [partial(sweeper.seen_again, one) for one in personal]):
             for removal in pool.map(_do, steps):
@@ -56,13 +56,13 @@ def _do(step: Callable[[], Removal]) -> Removal:
 
 
 def delete_group(calls: Calls, token: str, group: Entry) -> Answer:
-    """Ask for the deletion of a group; once more, and for good, where the target only marked it."""
+    """Delete a group; if the target only marks it for deletion, delete it again permanently."""
     return _delete(calls, token, f"/groups/{group['id']}", "full_path", group)
 
 
 def _delete(calls: Calls, token: str, place: str, path_key: str, entry: Entry) -> Answer:
     answer = calls.remove(token, place)
-    left = calls.find(token, place)  # under another path by then
+    left = calls.find(token, place)  # it may have another path now
     if left and is_marked(left):
         query = {"permanently_remove": True, "full_path": left.get(path_key, entry.get(path_key))}
         answer = calls.send(token, "DELETE", place, query)
@@ -70,7 +70,7 @@ def _delete(calls: Calls, token: str, place: str, path_key: str, entry: Entry) -
 
 
 def is_marked(place: Entry) -> bool:
-    """Tell whether a target will delete a group or project by itself."""
+    """Tell whether a target has marked a group or project for deletion."""
     return bool(place.get("marked_for_deletion_on") or place.get("marked_for_deletion"))
 
 
@@ -81,7 +81,7 @@ class _Sweeper:
     prefix: str
 
     def _all(self, path: str) -> list[Entry]:
-        """Return the entries of a list that may be ours; a target that does not know how to search shows all."""
+        """Return the entries of a list that may be ours; a target without a search returns all."""
         query = {"search": self.prefix, **({"search_namespaces": True} if path == "/projects" else {})}
         try:
             return list(self.calls.walk(self.administrator, path, **query))
@@ -92,7 +92,7 @@ class _Sweeper:
         return is_ours(entry) and str(entry["name"]).startswith(f"{self.prefix} ")
 
     def require_unused(self) -> None:
-        """Raise TargetError where a project that is to go has the mark of a run that goes on."""
+        """Raise TargetError when a project that should be removed has the mark of a running run."""
         for project in filter(self._is_ours, self._all("/projects")):
             mark = self.calls.get(self.administrator, f"/projects/{project['id']}/variables/{KEY}").entry
             run = run_behind(mark.get("value"))
@@ -114,7 +114,7 @@ class _Sweeper:
         return self._result(f"project {project.get('path_with_namespace')}", place, answer)
 
     def seen_again(self, removal: Removal) -> Removal:
-        """Return what became of something in the meantime."""
+        """Check a removed thing again, and return the result."""
         if removal.problem and not self.calls.find(self.administrator, removal.place):
             return Removal(removal.what, place=removal.place)
         return removal
@@ -142,7 +142,7 @@ class _Sweeper:
         return self._result(f"group {path}", f"/groups/{group['id']}", answer)
 
     def users(self) -> list[Callable[[], Removal]]:
-        """Return steps that remove users and bots; to be asked for when the groups are known."""
+        """Return steps that remove users and bots; call this after the groups are known."""
         return [partial(self._remove_user, user) for user in self._all("/users") if self._is_ours(user)]
 
     def _remove_user(self, user: Entry) -> Removal:
@@ -153,6 +153,6 @@ class _Sweeper:
         return self._result(f"user {user.get('username')}", place, answer)
 
     def _result(self, what: str, place: str, answer: Answer) -> Removal:
-        """Wait until something is gone, which may take a moment after a target has taken the call."""
+        """Wait until something is gone, because targets may delete later than they answer."""
         is_gone = self.calls.until(lambda: None if self.calls.find(self.administrator, place) else {"gone": True})
         return Removal(what, "" if is_gone else f"still there after DELETE {place}: {answer}", place)

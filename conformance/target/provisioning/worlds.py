@@ -1,4 +1,4 @@
-"""Makes one world on a target: its users with tokens, groups, projects, merge requests and what else it consists of."""
+"""Creates one world on a target: users with tokens, groups, projects, merge requests and the rest."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _OPENNESS = ("private", "internal", "public")
 @dataclass
 class World:
     """
-    A world as far as it has been made.
+    A world, as far as it has been created.
 
-    Whatever a target refuses is left out and noted in `refused`, with what else cannot be made without it.
+    What a target refuses is left out and recorded in `refused`, together with all that depends on it.
     """
 
     calls: Calls
@@ -53,32 +53,32 @@ class World:
     labels: list[str] = field(default_factory=list)
     milestones: list[str] = field(default_factory=list)
     completions: dict[str, str] = field(default_factory=dict)
-    """By fixture, the paths of projects whose code completion is as the fixture says."""
+    """By fixture, the path of the project whose code completion is in the state that the fixture needs."""
     rules_shown: dict[str, bool] = field(default_factory=dict)
-    """By feature, whether the rules that it is about show where they should; nothing of those that nobody can tell."""
+    """By feature, whether its rules appear where they should; features that cannot be checked are missing."""
     asks_for_password: bool = False
     second_token: str = ""
     """Another token of the developer; empty where the target lets a user have one only."""
     refused: dict[str, str] = field(default_factory=dict)
     accounts: Accounts = field(init=False)
-    """What makes its people."""
+    """Creates its people."""
     contents: Contents = field(init=False)
-    """What makes that which its projects hold."""
+    """Creates the contents of its projects."""
     _new: set[str] = field(default_factory=set)
-    """The names of places that were made just now, and hold nothing yet."""
+    """The names of places that are new and empty."""
 
     def __post_init__(self) -> None:
-        """Have people, and what projects hold, made with the same calls and names."""
+        """Use the same calls and names for people and contents."""
         self.accounts = Accounts(self.calls, self.names, self.administrator, self.secrets)
         self.contents = Contents(self.calls, self.names, self.administrator, self.people)
 
     @property
     def lacks_public_projects(self) -> bool:
-        """Whether the project that everybody is to see was made, and not everybody sees it."""
+        """Whether the public project was created, but is not public."""
         return self.projects.get("public_project", {}).get("visibility") in _OPENNESS[:-1]
 
     def stages(self) -> Sequence[tuple[str, Sequence[Step]]]:
-        """Return what is to be done: one stage after the other, the steps of a stage in any order."""
+        """Return the stages in their order; the steps of a stage may run in any order."""
         plan = Blueprint.load()
         opened: dict[bool, list[Step]] = {True: [], False: []}
         for name, project in plan.merge_requests.items():
@@ -92,7 +92,8 @@ class World:
             ("projects", [self._step(place.name, self._project, place) for place in plan.projects.values()]),
             ("merge requests", opened[False]),
             ("code owners", [self._step(name, self._code_owners, name) for name in plan.code_owners]),
-            # Those of one project one after the other, so that they are numbered in their order.
+            # The merge requests of one project are created one after the other, so that their numbers follow their
+            # order.
             ("merge requests", [partial(_one_by_one, opened[True])]),
             ("code owners", [self._step(name, self._require_code_owners, name) for name in plan.code_owners]),
             (
@@ -116,7 +117,7 @@ class World:
         )
 
     def _step(self, name: str, make: Callable[..., None], *arguments: Any) -> Step:
-        """Return a step that notes what is refused, and goes on without it."""
+        """Return a step that records a refusal and continues without the thing."""
 
         def run() -> None:
             try:
@@ -126,7 +127,7 @@ class World:
             except RefusedError as error:
                 self.refused[name] = str(error)
             except KeyError as error:
-                # Where it could not be made itself, why is known already.
+                # If the missing thing was refused itself, its reason is recorded already.
                 self.refused.setdefault(name, f"needs {error.args[0]}, which could not be made")
 
         return run
@@ -168,7 +169,7 @@ class World:
     def _place(self, kind: str, place: Place, more: Mapping[str, Any], wished: Mapping[str, Any]) -> Entry:
         full_path = self._full_path(place)
         base = {"name": self.names.shown(place.namesake or place.name), "path": full_path.rpartition("/")[2], **more}
-        # What lies inside may not be more open than what is around, and some targets offer fewer ways to be open.
+        # Inner places may not be more visible than outer ones, and some targets offer fewer visibilities.
         levels = reversed(_OPENNESS[: _OPENNESS.index(place.visibility) + 1])
         described = {"description": f"{place.name.replace('_', ' ').capitalize()} of a conformance run: {SIGNS}"}
         ways = [*({**wished, "visibility": level} for level in levels), wished, {}]
@@ -177,12 +178,12 @@ class World:
         wanted = Wanted(
             what=f"{kind} {full_path}",
             path=f"/{kind}s",
-            # An administrator would make a personal project in a namespace of their own.
+            # An administrator would create a personal project in their own namespace.
             tokens=[self.people[place.by].token, *(() if place.personal else (self.administrator,))],
             bodies=bodies,
             look_up=partial(self._find_place, kind, full_path),
             has_name=True,
-            keeps_body=place.visibility == "public",  # which may be for administrators alone
+            keeps_body=place.visibility == "public",  # only administrators may be allowed to create public places
         )
         if place.within not in self._new and (found := wanted.look_up()) is not None:
             return found
@@ -207,7 +208,7 @@ class World:
         self.groups[place.name] = group
 
     def _numbered(self, place: Place, more: Mapping[str, Any]) -> Entry | None:
-        """Make a group whose path begins with digits; None where it is there without, or no such path is taken."""
+        """Create a group whose path begins with digits; None when it exists without them, or such a path is refused."""
         if not place.numbered or self._find_place("group", self.names.path(place.name)):
             return None
         try:
@@ -247,7 +248,7 @@ class World:
         self.projects[place.name] = project
 
     def _first_commit(self, place: Place, project: Entry) -> Entry:
-        """Wait for the first commit of a new project, or make it, and return the project as it is then."""
+        """Wait for the first commit of a new project, or create it; return the project after that."""
         path = f"/projects/{project['id']}"
 
         def begun() -> Entry | None:
@@ -274,7 +275,7 @@ class World:
         self.contents.code_owners(name, self.projects[Blueprint.load().merge_requests[name]])
 
     def _require_code_owners(self, name: str) -> None:
-        """Leave a merge request out whose rules do not name the owners of its files."""
+        """Drop a merge request whose rules do not name its code owners."""
         opened = self.merge_requests.pop(name)
         shown = self.contents.has_code_owners(opened)
         if shown is not None:
@@ -312,14 +313,14 @@ class World:
         self.labels.append(self._in_export_group("labels", "name", title, {"color": colour}))
 
     def _milestone(self, title: str) -> None:
-        # A text of two lines has to stay on one line of the file that the group is exported to.
+        # A text of two lines must stay on one line of the export file.
         text = {"description": 'Made for a "conformance" run.\nIt holds nothing.'}
         self.milestones.append(self._in_export_group("milestones", "title", title, text, {}))
 
     def _ask_for_password(self) -> None:
-        """Let a project ask for the password of who approves, by whichever call and name the target has, if any."""
+        """Make a project ask approvers for their passwords, with whichever call and name the target has."""
         path = f"/projects/{self.projects['guarded_project']['id']}"
-        # A service may serve just the role that is named for a call, and refuse the one above it.
+        # A service may serve only the role that is documented for a call, and refuse higher ones.
         tokens = [self.people[name].token for name in ("owner", "maintainer")]
         ways = (
             ("POST", f"{path}/approvals", "require_password_to_approve"),
@@ -332,13 +333,13 @@ class World:
         for token, method, place, name in () if self.asks_for_password else tried:
             answer = self.calls.send(token, method, place, {name: True})
             if (answer.is_served and answer.entry.get(name) is True) or self._is_on(token, place, name):
-                # To ask for who somebody is need not be to ask for the password of who approves.
+                # A service may ask approvers to log in again without asking for a password.
                 self.asks_for_password = name != _REAUTHENTICATION or self._refuses_without_password(path)
             if self.asks_for_password:
                 return
 
     def _refuses_without_password(self, path: str) -> bool:
-        """Approve without a password; tell whether that was refused, and take back what was not."""
+        """Approve without a password; return whether that was refused, and withdraw an approval that worked."""
         opened = f"{path}/merge_requests/{self.merge_requests['password_merge_request']['iid']}"
         approver = self.people["approver"].token
         answer = self.calls.send(approver, "POST", f"{opened}/approve", {})
@@ -347,9 +348,9 @@ class World:
         return answer.status is not None and not answer.is_served
 
     def _branch_rule(self) -> None:
-        """Give a group a rule, and see whether that lists the protected branches in the group."""
+        """Give a group a rule, and check whether it lists the protected branches of the group."""
         path, name = f"/groups/{self.groups['branch_rule_group']['id']}/approval_rules", self.names.title("branches")
-        # Who administers groups may be an owner, or an administrator of the installation alone.
+        # Either owners or only administrators of the installation may manage groups.
         tokens = (self.people["owner"].token, self.administrator)
         keeper = next((token for token in tokens if self.calls.get(token, path).is_served), None)
         if keeper is None:
@@ -367,7 +368,7 @@ class World:
             self.rules_shown["group_branch_rules"] = lists_branches() is not None
 
     def _completion(self, name: str, place: str) -> None:
-        """Have code completion on or off for a project, and see whether the target says so."""
+        """Switch code completion on or off for a project, and check whether the target shows that."""
         project, owner = self.projects[place], self.people["owner"].token
         path, wanted = project["path_with_namespace"], name != "disabled_project"
 
@@ -376,7 +377,7 @@ class World:
             return answer.status is not None and answer.is_served is wanted
 
         if not is_so():
-            # The namespace of a project may have another number than the group that it is.
+            # The namespace of a project may have another id than its group.
             around = next(group for group in self.groups.values() if group["full_path"] == path.rpartition("/")[0])
             of_project, of_group = f"/projects/{project['id']}", f"/groups/{around['id']}"
             targets = [of_group] if name.startswith("group_") else [of_project] if wanted else [of_project, of_group]
