@@ -53,7 +53,7 @@ class _Loader(_SAFE_LOADER):  # type: ignore[misc]
         for key, _ in node.value:
             name = (key.tag, key.value) if isinstance(key, yaml.ScalarNode) else None
             if name in seen:
-                problem = f"'{key.value}' stands here a second time"
+                problem = f"'{key.value}' occurs here a second time"
                 raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
             seen |= {name} - {None}
         found: dict[Any, Any] = super().construct_mapping(node, deep=deep)
@@ -97,7 +97,7 @@ def read_yaml(file: Path) -> Any:
 def parse_yaml(text: str, name: str) -> Any:
     """Parse YAML text; `name` is its source in messages."""
     if _TOO_DEEP.search(text):
-        raise UsageError(f"{name} is nested beyond all reason.")
+        raise UsageError(f"{name} is nested too deeply.")
     try:
         data = yaml.load(text, Loader=_Loader)  # noqa: S506 - it is the safe loader, in C where that exists
     except yaml.YAMLError as error:
@@ -192,7 +192,7 @@ def _in_words(error: ValidationError) -> str:
         hint = f"Did you mean '{near[0]}'?" if near else f"Known are: {', '.join(properties)}"
         return f"'{unknown}' is unknown. {hint}"
     if error.validator in ("anyOf", "oneOf"):
-        return "what stands here has none of the forms that it may have"
+        return "the value here has none of the allowed forms"
     if given and any(_HIDDEN.search(str(part)) for part in error.absolute_path):
         return error.message.replace(repr(given), "what stands here")
     return error.message

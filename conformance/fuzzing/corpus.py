@@ -47,7 +47,7 @@ _FORM = 2
 _KEPT_DRAWS = 20
 _KEPT_SHAPES = 3
 _SIGN = "corpus.txt"
-_SIGN_SAYS = "Drawn cases that `conformance run` keeps and sends again. The folder may be removed when no run is on.\n"
+_SIGN_SAYS = "Drawn cases that `conformance run` keeps and sends again. The folder may be removed between runs.\n"
 #: For this many newly drawn cases, one of other seeds is sent again.
 _OF_EARLIER_DRAWS = 4
 _DRAW = re.compile(r"fuzz-.+-.+-.+")

@@ -106,7 +106,7 @@ class _Walk:
             self.has_entries |= event == "start_array" and names == _ENTRIES
             names.append(None)
             if len(names) > _DEEPEST:
-                raise ValueError("it is nested beyond all reason")
+                raise ValueError("it is nested too deeply")
             return None
         return self._entry() if at_entry else None
 

@@ -289,7 +289,7 @@ class TrafficLint:
                 yield self._violation(operation, _in_words(finding.expected, where), finding.requirement or None)
 
     def _violation(self, operation: Operation, detail: str, requirement: str | None) -> Found:
-        what = f"{operation.label} is answered against the contract"
+        what = f"{operation.label} has an answer that violates the contract"
         return Found(Use.VIOLATION, what, detail, requirement=requirement, is_sent_by_service=True)
 
     def _findings(self, exchange: Exchange) -> Sequence[Finding]:
