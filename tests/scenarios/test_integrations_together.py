@@ -199,7 +199,7 @@ def test_of_two_integrations_that_are_alike_the_named_one_is_disabled(
     project: Fixture,
     integrations: tuple[Fixture, ...],
 ) -> None:
-    """A name may be mistaken for one with the same beginning, and one issue tracker for all. Two may exclude each other."""
+    """A name may be mistaken for one with the same beginning, and one issue tracker for all. Two may be exclusive."""
     left_to_others()
     path = integrations_path(maintainer, project)
     for older, newer in pairs_alike(every_integration(integrations)):
