@@ -56,15 +56,15 @@ class Contract:
     requirements: Mapping[str, Requirement]
     changes: tuple[Change, ...]
     open_places: tuple[OpenPlace, ...]
-    """Where the specification is silent, and what the suite makes of it."""
+    """Places where the specification is silent, and how the suite treats them."""
     side_effects: SideEffects
-    """What a call may change beside the thing that it is about."""
+    """What a call may change besides its own object."""
     restoring: Restoring
-    """How what a run changed is put back."""
+    """How changes of a run are restored."""
     records: tuple[Record, ...]
-    """What all answers that show one record must say alike."""
+    """What all answers with one record must have in common."""
     digest: str
-    """SHA-256 over the contract's files: two runs with the same digest judged by the same text."""
+    """SHA-256 of the contract's files: two runs with the same digest judged by the same text."""
     _views: dict[Version | None, Json] = field(default_factory=dict, repr=False, compare=False)
     _operations: dict[Version | None, tuple[Operation, ...]] = field(default_factory=dict, repr=False, compare=False)
 
@@ -74,18 +74,18 @@ class Contract:
         return _load(folder)
 
     def at(self, version: Version | None) -> Json:
-        """Return the document at a version with its extensions; None stands for an unknown version."""
+        """Return the document of a version with its extensions; None stands for an unknown version."""
         if version not in self._views:
             self._views[version] = at_version(self.document, version)
         return self._views[version]
 
     def as_of(self, version: str | Version | None) -> Json:
-        """Return the plain OpenAPI document that a service of this version, or of one nobody knows, must meet."""
+        """Return the plain OpenAPI document that a service of this version must meet; None is an unknown version."""
         known = Version.parse_known(version) if isinstance(version, str) else version
         return published(self.at(known), known)
 
     def for_drawing(self, version: Version | None) -> Json:
-        """Return the plain OpenAPI document of a version with the limits within which calls are drawn."""
+        """Return the plain OpenAPI document of a version with the limits for drawn calls."""
         return for_drawing(self.at(version))
 
     def operations(self, version: Version | None) -> tuple[Operation, ...]:
@@ -95,7 +95,7 @@ class Contract:
         return self._operations[version]
 
     def requirement(self, requirement_id: str) -> Requirement:
-        """Look a requirement up; raise UsageError that suggests the nearest ids."""
+        """Return a requirement; raise UsageError that suggests the nearest ids if there is none."""
         try:
             return self.requirements[requirement_id]
         except KeyError:
@@ -106,7 +106,7 @@ class Contract:
             raise UsageError(f"There is no requirement '{requirement_id}'.{hint}") from None
 
     def require_area(self, name: str) -> None:
-        """Raise UsageError that lists the areas when there is none of a name."""
+        """Raise UsageError that lists the areas if there is none with this name."""
         if name not in self.areas:
             raise UsageError(f"There is no area '{name}'. Areas are: {', '.join(self.areas)}.")
 
@@ -117,12 +117,12 @@ class Contract:
 
     @cached_property
     def property_names(self) -> frozenset[str]:
-        """The names of all properties that anything sent or answered has at any version."""
+        """The names of all properties in requests and answers of any version."""
         return frozenset(property_names(self.document))
 
     @cached_property
     def general_areas(self) -> tuple[str, ...]:
-        """The areas that no operation belongs to by itself: what they state holds for whatever a target has."""
+        """The areas without operations of their own: their statements hold for all operations of a target."""
         own = {tag["name"] for tag in self.document["tags"]} - {"versions"}
         return tuple(area for area in self.areas if area not in own)
 
@@ -146,7 +146,7 @@ def _load(folder: Path) -> Contract:
 
 
 def _in_order(requirements: Mapping[str, Requirement], areas: list[str]) -> Mapping[str, Requirement]:
-    """Put the areas that have operations in the document's order, and what holds for all areas behind them."""
+    """Put the areas with operations in the document's order, and the general ones behind them."""
     places = {area: place for place, area in enumerate(areas)}
     # "versions" has operations, but its statements are about the version table as a whole.
     places["versions"] = len(areas) + 1

@@ -1,4 +1,4 @@
-"""`python -m conformance.contract`: check the contract and say what is wrong with it."""
+"""`python -m conformance.contract`: check the contract and print what is wrong with it."""
 
 from __future__ import annotations
 

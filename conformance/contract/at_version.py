@@ -1,4 +1,4 @@
-"""What the document of all versions says at one of them."""
+"""The document of all versions, reduced to one of them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 
 
 def at_version(document: Json, version: Version | None) -> Json:
-    """
-    Return what a service of this version must meet, extensions included.
+    """Return what a service of this version must meet, extensions included.
 
-    At an unknown version (None) everything that any version has is there, and nothing that comes or goes
+    At an unknown version (None), the document contains everything that any version has, and nothing that begins or ends
     with a version is required.
     """
     gone: set[str] = set()
@@ -89,7 +88,7 @@ def _prune_enum(schema: Json, version: Version | None) -> Json:
     values = [value for value in schema["enum"] if alive(value)]
     if not any(is_deprecated(value) for value in values):
         return {**schema, "enum": values}
-    # OpenAPI deprecates schemas, not values: so each value is a schema of its own.
+    # OpenAPI can deprecate schemas but not values, so each value becomes its own schema.
     constants = [{"const": value, "deprecated": True} if is_deprecated(value) else {"const": value} for value in values]
     return {**schema, "enum": values, "oneOf": constants}
 
@@ -130,7 +129,7 @@ def property_names(node: Any) -> set[str]:
 
 
 def _without(example: Any, names: set[str]) -> Any:
-    """Take out of an example what a version does not have."""
+    """Remove from an example what a version does not have."""
     if isinstance(example, list):
         return [_without(entry, names) for entry in example]
     if isinstance(example, dict):
@@ -139,7 +138,7 @@ def _without(example: Any, names: set[str]) -> Any:
 
 
 def drop_unused_components(document: Json) -> None:
-    """Keep the components that the paths reach."""
+    """Keep only the components that the paths use."""
     components: Json = document.get("components", {})
     reached: set[str] = set()
     queue = _references(document["paths"])

@@ -1,4 +1,4 @@
-"""The OpenAPI document of all versions, gathered from its files into one."""
+"""The OpenAPI document of all versions, combined from its files."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ Json = dict[str, Any]
 
 
 def bundle(index: Path) -> Json:
-    """
-    Gather `openapi.yaml` and all files that it refers to into one document.
+    """Combine `openapi.yaml` and all files that it refers to into one document.
 
     Path items are put in place, records become `#/components/schemas/<Name>`, and examples
-    `#/components/examples/<Name>`. What the files write once for several places is written out; see `shorthand`.
-    Extensions stay. Raise ContractError on a reference that leads nowhere or a name that two files define.
+    `#/components/examples/<Name>`. Shorthand for several places is written out; see `shorthand`. Extensions stay. Raise
+    ContractError on a reference without a target or a name that two files define.
     """
     return _Bundler(index.resolve()).run()
 
@@ -95,7 +94,7 @@ class _Bundler:
 
 
 def resolve(document: Json, node: Any) -> Any:
-    """Follow a local `$ref` of a gathered document; what stands beside it wins over what it leads to."""
+    """Follow a local `$ref` of a combined document; keys beside it override those of the target."""
     while isinstance(node, dict) and "$ref" in node:
         target: Any = document
         for part in node["$ref"].removeprefix("#/").split("/"):

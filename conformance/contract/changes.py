@@ -44,11 +44,11 @@ class Traffic:
     method: str
     path: str
     is_outside: bool = False
-    """Whether the path is not below the prefix of the API."""
+    """Whether the path is outside the prefix of the API."""
     sends: str | None = None
-    """The parameter, of the query or the body, that uses the item."""
+    """The parameter, of the query or the body, that shows the use of the item."""
     value: str | None = None
-    """The only value of that parameter which does; None when every value does."""
+    """The only value of that parameter that shows it; None if every value does."""
     shows: str | None = None
     """The field of the answer that shows the item."""
     is_empty: bool = False
@@ -57,16 +57,16 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class ReplacedBy:
-    """What shows that the replacement of a deprecated item works, beside the item."""
+    """The evidence that the replacement of a deprecated item works, beside the item."""
 
     operation: str
     """operationId of a call that uses the replacement."""
     parameter: str
-    """The parameter of that call which says what the item said."""
+    """The parameter of that call with the same meaning as the item."""
     requirement: str
-    """That both work."""
+    """The requirement that both work."""
     agreement: str
-    """What the two have to do with each other."""
+    """The id under which it is noted whether the two agree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Change:
     summary: str
     replacement: str | None
     replaced_by: ReplacedBy | None
-    """None where the text names no replacement, or does not describe it."""
+    """None if the text names no replacement, or does not describe it."""
     removal_planned: Version | None
     places: tuple[str, ...]
     shown_as: str | None
@@ -100,7 +100,7 @@ class Change:
 
 
 def load_changes(file: Path) -> tuple[Change, ...]:
-    """Read the version table in its own order."""
+    """Read the version table in its order."""
     return tuple(_change(row) for row in read_checked(file, "changes.schema.json")["changes"])
 
 

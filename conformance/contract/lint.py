@@ -1,4 +1,4 @@
-"""Whether the contract holds together: references, ids, examples, and valid OpenAPI at every version."""
+"""Checks the contract itself: references, ids, examples, and valid OpenAPI at every version."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EXTENSIONS = frozenset(
     | {"x-enum-versions", "x-optional-from", "x-requirement", "x-requirement-required"}
     | {"x-tolerates", "x-fixture", "x-draw", "x-streamed", "x-not-described"},
 )
-#: The keywords that schemas of the contract use. What is none of them is a slip, such as a comma in an unquoted text.
+#: The keywords that schemas of the contract use. Any other one is a mistake, such as a comma in an unquoted text.
 _KEYWORDS = frozenset(
     {"$ref", "type", "description", "properties", "required", "additionalProperties", "items", "enum", "const"}
     | {"default", "deprecated", "anyOf", "oneOf", "not", "if", "then", "pattern"}
@@ -204,7 +204,7 @@ def _properties(document: Json, schema: Json) -> Iterator[tuple[str, Json]]:
 
 
 def _openapi_problems(contract: Contract, version: str) -> Iterator[str]:
-    from openapi_spec_validator import OpenAPIV31SpecValidator  # noqa: PLC0415 - a tool of developers only
+    from openapi_spec_validator import OpenAPIV31SpecValidator  # noqa: PLC0415 - only developers have this tool
 
     for error in OpenAPIV31SpecValidator(contract.as_of(version)).iter_errors():
         yield f"as of {version}: not valid OpenAPI at {'/'.join(map(str, error.absolute_path))}: {error.message}"
@@ -233,8 +233,8 @@ def _example_problems(operation: Operation, schema: Json, example: Any, where: s
 
 
 def validator(document: Json, schema: Json) -> Any:
-    """Compile a schema that may refer to the components of a gathered document."""
-    if not _refers(schema):  # nearly all of them; reading the components with each takes most of the time
+    """Compile a schema that may refer to the components of a combined document."""
+    if not _refers(schema):  # almost all of them; reading the components for each takes most of the time
         return jsonschema_rs.Draft202012Validator(schema)
     components = {"components": {"schemas": document["components"].get("schemas", {})}}
     return jsonschema_rs.Draft202012Validator({**schema, **components})

@@ -1,4 +1,4 @@
-"""One operation of the service, at one version, as values that the suite reads."""
+"""One operation of the service, at one version, in the form that the suite reads."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Parameter:
     required: bool
     schema: Json
     requirement: str | None
-    """Which requirement states its type and values."""
+    """The requirement about its type and values."""
     requirement_required: str | None
-    """Which requirement states that it must be sent."""
+    """The requirement that it must be sent."""
     fixture: str | None
-    """Whose value flows in: a fixture of the target, or `actor.field`."""
+    """The source of its value: a fixture of the target, or `actor.field`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +44,17 @@ class DocumentedResponse:
 
     @property
     def is_success(self) -> bool:
-        """Whether it is the answer to a call that is served."""
+        """Whether it answers a served call."""
         return self.status.startswith("2")
 
     def covers(self, status: int) -> bool:
-        """Tell whether a status code is this response."""
+        """Tell whether a status code belongs to this response."""
         return self.status in (str(status), f"{status // 100}XX")
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One method on one path, with all that the contract says of it at a version."""
+    """One method on one path, with everything that the contract says about it at a version."""
 
     id: str
     method: str
@@ -81,11 +81,11 @@ class Operation:
     body_example: Any
     responses: tuple[DocumentedResponse, ...]
     document: Json = field(repr=False, compare=False)
-    """The document the operation belongs to, for following references."""
+    """The document of the operation, for following references."""
 
     @property
     def label(self) -> str:
-        """Method and path, as people write them."""
+        """Method and path, in the usual notation."""
         return f"{self.method} {self.path}"
 
     @property
@@ -95,7 +95,7 @@ class Operation:
 
     @property
     def is_second_name(self) -> bool:
-        """Whether it is another operation by its older name, and the version has both names."""
+        """Whether it is the older name of another operation, and the version has both names."""
         items = self.document["paths"].values()
         known = {item[method]["operationId"] for item in items for method in METHODS if method in item}
         return self.alias_of is not None and self.alias_of in known
@@ -107,32 +107,32 @@ class Operation:
 
     @property
     def owner(self) -> Parameter | None:
-        """The parameter in its path that names the project or group it is about; None where it is about neither."""
+        """The parameter in its path that names a project or group; None if it has none."""
         return next((parameter for parameter in self.path_parameters if parameter.name == "id"), None)
 
     @property
     def is_named_by_fixtures(self) -> bool:
-        """Whether fixtures of a profile alone make its path."""
+        """Whether fixtures of a profile are enough to fill its path."""
         return all(parameter.fixture for parameter in self.path_parameters)
 
     def answers(self, record: str) -> bool:
-        """Tell whether it answers a record, by the name of its schema, or a list of them."""
+        """Tell whether it answers with a record, given by schema name, or with a list of them."""
         schema = self.success.schema or {}
         return f"#/components/schemas/{record}" in (schema.get("$ref"), schema.get("items", {}).get("$ref"))
 
     @property
     def success(self) -> DocumentedResponse:
-        """The first documented answer to a call that is served."""
+        """The first documented answer to a served call."""
         return next(response for response in self.responses if response.is_success)
 
     def response_to(self, status: int) -> DocumentedResponse | None:
-        """Return the documented response of a status code: an exact one before a range, None when undocumented."""
+        """Return the documented response for a status code: an exact one before a range, None if undocumented."""
         exact = next((response for response in self.responses if response.status == str(status)), None)
         return exact or next((response for response in self.responses if response.covers(status)), None)
 
     @property
     def takes_body_in_query(self) -> bool:
-        """Whether what the body holds may be sent in the query instead."""
+        """Whether the properties of the body may be sent in the query instead."""
         return bool(self.document["paths"][self.path][self.method.lower()].get("x-body-in-query"))
 
     def requirements(self) -> frozenset[str]:
@@ -199,7 +199,7 @@ def _media(document: Json, body: Any) -> Json | None:
 
 
 def _example(document: Json, media: Json) -> Any:
-    """Return the first named example of a media type, None without any."""
+    """Return the first named example of a media type; None without any."""
     return next((resolve(document, entry)["value"] for entry in media.get("examples", {}).values()), None)
 
 

@@ -1,4 +1,4 @@
-"""Plain OpenAPI made from the document of a version: for other people's tools, and for drawing calls from."""
+"""Plain OpenAPI made from the document of a version: for other people's tools, and for drawing calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-#: Below these keys there are values of the service, in which a key that begins with `x-` would be a name.
+#: Below these keys are values of the service, where a key that begins with `x-` would be a name.
 _VALUES = frozenset({"default", "enum", "const", "value"})
 
 _SUMMARY = "What the specification says of version {version}."
@@ -29,11 +29,10 @@ Everything that any version has is listed, and nothing is required that comes or
 
 
 def published(document: Json, version: Version | None) -> Json:
-    """
-    Return the document of a version for other people's tools: what the specification states, and no more.
+    """Return the document of a version for other people's tools: only what the specification states.
 
-    Operations that the specification does not describe are left out, and so are all extensions. What extensions say
-    that a reader needs stands in descriptions: who may call, what is unsafe, and what may be sent in the query.
+    Operations that the specification does not describe are left out, and so are all extensions. Extensions that a
+    reader needs are written into descriptions: who may call, what is unsafe, and what may be sent in the query.
     """
     hidden = {tag["name"] for tag in document["tags"] if tag.get("x-not-described")}
     found: Json = {**document, "components": dict(document["components"])}
@@ -55,10 +54,9 @@ def published(document: Json, version: Version | None) -> Json:
 
 
 def for_drawing(document: Json) -> Json:
-    """
-    Return the document of a version as plain OpenAPI in which the limits for drawn calls (`x-draw`) hold.
+    """Return the document of a version as plain OpenAPI, with the limits for drawn calls (`x-draw`) applied.
 
-    Each media type has its first example in place, as generators do not follow references to examples.
+    The first example of each media type is copied into place, because generators do not follow references to examples.
     """
     plain: Json = _without_extensions(_with_limits(document, document))
     plain["components"].pop("examples")
@@ -100,7 +98,7 @@ def _paragraphs(node: Json) -> Iterator[str]:
 
 
 def _in_query(document: Json, body: Json) -> Iterator[Json]:
-    """Yield each property of a body as a query parameter; none is required, as the body may hold it."""
+    """Yield each property of a body as a query parameter; none is required, because the body may contain it."""
     (media,) = body["content"].values()
     for name, schema in resolve(document, media["schema"])["properties"].items():
         words = schema.get("description", "")

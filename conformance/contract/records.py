@@ -1,4 +1,4 @@
-"""What all answers that show one record must say alike, as `openapi/records.yaml` lists it."""
+"""What all answers with one record must have in common, as `openapi/records.yaml` lists it."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A kind of record: the operations that answer with it, and what of it must be the same in all their answers."""
+    """A kind of record: the operations that answer with it, and the parts that all their answers have in common."""
 
     requirement: str
     """The requirement that records of this kind say the same everywhere."""
     operations: tuple[str, ...]
     """operationIds."""
     says: tuple[str, ...]
-    """Places in the record, such as `users[].id`. Times and what counts by itself are none of them."""
+    """Places in the record, such as `users[].id`, without times and values that count by themselves."""
     by: str | None
-    """What tells the entries of a list apart; None for a record of which a project, group or merge request has one."""
+    """The field that identifies list entries; None if a project, group or merge request has only one such record."""
     to_each: tuple[str, ...]
-    """What of it may be another for another caller."""
+    """Places that may differ for another caller."""
     unless: Mapping[str, str]
-    """Place -> flag: what means nothing while the flag is on."""
+    """Place -> flag: the place has no meaning while the flag is on."""
     follows: Mapping[str, str]
-    """Place -> another place: what must be the same only where that other place is, which itself may be another."""
+    """Place -> another place: the former must be equal only if the latter is, which itself may differ."""
 
 
 def load_records(file: Path) -> tuple[Record, ...]:

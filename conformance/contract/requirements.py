@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Level(StrEnum):
-    """How much a statement weighs."""
+    """How important a statement is."""
 
     MUST = "must"
     SHOULD = "should"
@@ -40,7 +40,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One testable statement: what a conformant service does, and how that is verified."""
+    """A testable statement: what a conformant service does, and how that is verified."""
 
     id: str
     area: str
@@ -52,15 +52,15 @@ class Requirement:
     removed: Version | None
     feature: str | None
     eased_by: str | None
-    """Feature of a target that declares to read the text otherwise: breaking the statement is a warning there."""
+    """A feature of targets that read the text differently: for them, breaking the statement is only a warning."""
     needs: tuple[str, ...]
     tested: bool
     """Whether the suite claims a test for it."""
     not_testable: str | None
-    """Why nobody outside can observe it."""
+    """Why nobody outside the service can observe it."""
 
     def applies_to(self, version: Version | None) -> bool:
-        """Tell whether a service of this version owes it."""
+        """Tell whether a service of this version must fulfil it."""
         return holds(version, self.introduced, self.removed)
 
     def when(self) -> str:

@@ -1,4 +1,4 @@
-"""How what a run changed is put back, as `openapi/restoring.yaml` lists it."""
+"""How changes of a run are restored, as `openapi/restoring.yaml` lists it."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """Which operations bring former values of one part of the world back."""
+    """The operations that restore former values of one part of the world."""
 
     part: str
-    """Its name in the table of side effects, which says how it is read."""
+    """Its name in the table of side effects, which says how to read it."""
     body: Mapping[str, str]
-    """Parameter of the calls -> where what was read has its value."""
+    """Parameter of the calls -> place of its value in the data that was read."""
     set: str | None = None
-    """operationId of the call that takes fields of a record; None for lists."""
+    """operationId of the call that accepts fields of a record; None for lists."""
     add: str | None = None
     change: str | None = None
     remove: str | None = None
-    """operationIds of the calls for one entry of a list; what has no `remove` stays."""
+    """operationIds of the calls for one entry of a list; entries without `remove` stay."""
     read_each: str | None = None
-    """operationId of the call that reads one entry whole, where the list does not show all of it."""
+    """operationId of the call that reads one complete entry, if the list does not show all of it."""
     entry: str | None = None
     """The parameter that names an entry."""
     named: str | None = None
-    """Of a creation's body, what its entry is found by before it is known under a number."""
+    """The properties of a creation's body that find its entry before its number is known."""
     always: tuple[str, ...] = ()
-    """Parameters that are sent with any change."""
+    """Parameters that are sent with every change."""
     by_caller: bool = False
-    """Whether an entry is the caller's own, so that only they bring it back."""
+    """Whether an entry belongs to its caller, so that only the same caller can restore it."""
     needs: tuple[str, Mapping[str, Any]] | None = None
     """operationId and body of a call without which the others may be refused."""
 
@@ -54,10 +54,10 @@ class Restoring:
     parts: tuple[Restored, ...]
     """In the order in which they are put back."""
     stays: Mapping[str, str]
-    """operationId -> what a call of it leaves that nothing takes away."""
+    """operationId -> permanent effects of a call of it, which nothing removes."""
 
     def adds_for_good(self, operation: str) -> bool:
-        """Tell whether what an operation adds to a list is taken away by none."""
+        """Tell whether no operation removes what an operation adds to a list."""
         return any(part.add == operation and part.remove is None for part in self.parts)
 
 

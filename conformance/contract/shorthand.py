@@ -1,5 +1,4 @@
-"""
-What the files of the contract write once although several places need it, written out in full.
+"""Expands the shorthand in the contract's files for text that several places share.
 
 - A record with `x-levels` stands for one record per level; `x-only`, `x-requirements`, `x-requirements-required` and
   `x-by-level` say what differs between the levels.
@@ -15,7 +14,7 @@ from conformance.errors import ContractError
 
 Json = dict[str, Any]
 
-#: Keys of a record that describe several levels at once; none of them is left in what `at_levels` returns.
+#: Keys of a record that describe several levels at once; `at_levels` removes them all.
 LEVEL_KEYS = frozenset({"x-levels", "x-only", "x-by-level", "x-requirements", "x-requirements-required"})
 
 
@@ -23,7 +22,7 @@ LEVEL_KEYS = frozenset({"x-levels", "x-only", "x-by-level", "x-requirements", "x
 
 
 def at_levels(records: Json) -> Json:
-    """Return the records of a file with each `x-levels` record replaced by its records, one for each level."""
+    """Return the records of a file, with each `x-levels` record replaced by one record for each level."""
     names = {name: record["x-levels"] for name, record in records.items() if "x-levels" in record}
     found: Json = {}
     for name, record in records.items():
@@ -52,7 +51,7 @@ def _at_level(node: Any, level: str, names: dict[str, Json]) -> Any:
 
 
 def _with_properties_of(node: Json, level: str) -> Json:
-    """Keep the properties of a level, and require those that are always required or are required at this level."""
+    """Keep the properties of a level, and require those that are required always or at this level."""
     properties = {
         name: schema for name, schema in node["properties"].items() if level in schema.get("x-only", (level,))
     }
@@ -66,8 +65,7 @@ def _with_properties_of(node: Json, level: str) -> Json:
 
 
 def authorization(written: Json, sets: Json, method: str) -> Json:
-    """
-    Return what `x-authorization` says in full: who is served, who is refused, and by which requirement.
+    """Return the expanded `x-authorization`: who is served, who is refused, and by which requirement.
 
     `written` names a set and adds requirements, each under the name of an actor or of a group of actors of that set.
     Raise ContractError for a set or an actor that the sets do not have.
@@ -101,7 +99,7 @@ def authorization(written: Json, sets: Json, method: str) -> Json:
 
 
 def same_as(item: Json, entries: Json) -> Json:
-    """Return a path item; one with `x-same-as` is the named item of the same file with its own parts over it."""
+    """Return a path item; one with `x-same-as` is the named item of the same file, overridden by its own parts."""
     name = item.get("x-same-as")
     if name is None:
         return item

@@ -1,4 +1,4 @@
-"""What a call may change beside the thing that it is about, as `openapi/side-effects.yaml` lists it."""
+"""What a call may change besides its own object, as `openapi/side-effects.yaml` lists it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Where(StrEnum):
-    """How something lies to the project, group or merge request that a call is about."""
+    """The position of something relative to the project, group or merge request of a call."""
 
     OWN = "own"
     INSIDE = "inside"
@@ -25,51 +25,51 @@ class Where(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One thing that is read of a project, group or merge request."""
+    """A thing that is read from a project, group or merge request."""
 
     name: str
     operation: str
     """operationId of the call that reads it."""
     feature: str | None
-    """Only a target that declares it is read."""
+    """Read only if the target declares this feature."""
     of: tuple[str, ...]
-    """The fixtures whose part it is."""
+    """The fixtures that have this part."""
     near: tuple[str, ...]
-    """Those whose part is read too around the calls of its own area: beside them in a group, or inside."""
+    """Further fixtures whose part is read around the calls of its own area: beside the others in a group, or inside."""
     readers: tuple[str, ...]
-    """The actors who may read it; the first who is served does."""
+    """The actors who may read it; the first one who is served reads it."""
     each_of: str | None
-    """The part for each of whose entries it is read once, as far as the profile knows them."""
+    """Another part: this part is read once for each entry of it that the profile knows."""
     within: str | None
-    """The property that holds the list, where the answer is a record."""
+    """The property with the list, if the answer is a record."""
     by: str | None
-    """What identifies an entry of a list; None where the answer is a record, whose entries are its fields."""
+    """The field that identifies a list entry; None if the answer is a record, whose entries are its fields."""
     keeps: tuple[str, ...]
-    """What of an entry must stay."""
+    """Fields of an entry that must stay."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Some operations, and some parts of the world that lie to what they are about in one of several ways."""
+    """Some operations, and some parts of the world in one of several positions relative to their objects."""
 
     operations: frozenset[str]
     parts: frozenset[str]
     where: frozenset[Where]
 
     def covers(self, operation: str, part: str, where: Where) -> bool:
-        """Tell whether it is about a part that lies so to what an operation is about."""
+        """Tell whether it covers a part in this position relative to the object of an operation."""
         return operation in self.operations and part in self.parts and where in self.where
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What may change beside the thing that a call is about, or is that thing."""
+    """A change that is allowed besides the object of a call, or to that object."""
 
     scope: Scope
     entries: tuple[str, ...]
-    """Which entries of the part; all of them when it is empty."""
+    """The entries of the part that may change; all of them if empty."""
     item: str
-    """What allows it: an ambiguity by its number, or `call`."""
+    """What permits it: an ambiguity by its number, or `call`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +81,12 @@ class SideEffects:
     prepared: tuple[Scope, ...]
     """What the suite itself changes while it makes a call right."""
     stated: tuple[tuple[Scope, str], ...]
-    """Where a requirement says of just this that it stays."""
+    """Requirements that exactly this part stays."""
     rest: Mapping[str, str]
-    """By area: the requirement that all else stays."""
+    """By area: the requirement that everything else stays."""
 
     def may_move(self, operation: str, part: str, where: Where) -> tuple[Move, ...]:
-        """Return what may change of a part that lies so to what an operation is about."""
+        """Return the allowed changes of a part in this position relative to the object of an operation."""
         return tuple(move for move in self.moves if move.scope.covers(operation, part, where))
 
     def is_prepared(self, operation: str, part: str, where: Where) -> bool:
@@ -94,7 +94,7 @@ class SideEffects:
         return any(scope.covers(operation, part, where) for scope in self.prepared)
 
     def requirement(self, operation: str, area: str, part: str, where: Where) -> str:
-        """Return the requirement that a part stays which lies so to what an operation of an area is about."""
+        """Return the requirement that a part in this position stays when an operation of an area is called."""
         found = (name for scope, name in self.stated if scope.covers(operation, part, where))
         return next(found, self.rest[area])
 

@@ -10,7 +10,7 @@ from conformance.errors import UsageError
 
 _FORM = re.compile(r"^v?(\d+)\.(\d+)(?:[.\-+].*)?$")
 
-#: The versions at which the interface differs from the one before, and the neighbours that show it.
+#: The versions whose interface differs from the one before, and their neighbours that show the difference.
 TABLE = (
     "12.3",
     "15.2",
@@ -30,8 +30,7 @@ TABLE = (
 
 @dataclass(frozen=True, order=True, slots=True)
 class Version:
-    """
-    A version as far as the specification tells versions apart: major and minor.
+    """A version with the precision of the specification: major and minor.
 
     Patch levels and pre-releases are accepted and dropped: `17.7.1-pre` is 17.7.
     """
@@ -41,7 +40,7 @@ class Version:
 
     @classmethod
     def parse(cls, text: str, place: str = "") -> Self:
-        """Read a version from text; raise UsageError, which names the place where it was given, when it is none."""
+        """Read a version from text; raise UsageError, which names the place of the text, when it is none."""
         match = _FORM.match(text.strip())
         if match is None:
             raise UsageError(
@@ -51,10 +50,10 @@ class Version:
 
     @classmethod
     def parse_known(cls, text: str, place: str = "") -> Self | None:
-        """
-        Read a version that a target may have: None for `unknown`.
+        """Read a version that a target may have; return None for `unknown`.
 
-        Raise UsageError outside the specification; it names the place, an option or a line of a file, if one is given.
+        Raise UsageError for a version outside the specification; it names the place, an option or a line of a file, if
+        given.
         """
         if text.strip().lower() == "unknown":
             return None
@@ -68,11 +67,10 @@ class Version:
 
     @classmethod
     def parse_declared(cls, text: str, place: str) -> tuple[Self | None, str]:
-        """
-        Read the version that an operator says, in some place, a target has, and what there is to warn of.
+        """Read the version of a target that an operator declares in some place, and return it with any warning.
 
-        What is newer than the specification is judged as the newest version it speaks of. Raise UsageError for what is
-        older than it, and for what is no version.
+        A version newer than the specification is judged as the newest version of the specification. Raise UsageError
+        for an older one, and for text that is no version.
         """
         if text.strip().lower() != "unknown" and cls.parse(text, place) > NEWEST:
             known = f"{NEWEST}, the last one that the specification speaks of"
@@ -94,10 +92,9 @@ NEWEST = Version.parse(TABLE[-1])
 
 
 def holds(version: Version | None, introduced: Version | None, removed: Version | None) -> bool:
-    """
-    Tell whether something with these tags exists at a version.
+    """Tell whether something with these tags exists at a version.
 
-    Of an unknown version (None) everything may exist.
+    At an unknown version (None), everything may exist.
     """
     if version is None:
         return True

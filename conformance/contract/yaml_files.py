@@ -1,4 +1,4 @@
-"""Reading YAML data files, held against the JSON Schemas that ship with the package."""
+"""Reads YAML data files and validates them against the JSON Schemas of the package."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
     from jsonschema.exceptions import ValidationError
 
-#: A hundred collections inside each other, of which the parser in C would not come back.
+#: A hundred nested collections; the C parser does not return from very deep nesting.
 _TOO_DEEP = re.compile(r"(?:[\[{][^\[\]{}\n]{0,40}){100}|(?:- ){100}|^ {200}", re.MULTILINE)
-#: More values than any file of ours has.
+#: More values than any of our files has.
 _MOST_VALUES = 1_000_000
-#: What must not be quoted: the value may be a secret, or stand in the place of one.
+#: Fields that must not be quoted: the value may be a secret, or stand in the place of one.
 _HIDDEN = re.compile(r"token|password|secret|webhook|key|headers|actors", re.IGNORECASE)
-#: What values of YAML are called in messages.
+#: Names of YAML values in messages.
 _KINDS = {dict: "a mapping", list: "a list", str: "a text", bool: "true or false", int: "a number", float: "a number"}
-#: What the types of JSON Schema are called in messages.
+#: Names of JSON Schema types in messages.
 _TYPES = {
     "string": "a text",
     "integer": "a whole number",
@@ -45,22 +45,22 @@ _SAFE_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_SAFE_LOADER):  # type: ignore[misc]
-    """Reads what is safe, and takes no name twice in one mapping, of which the first would be lost without a word."""
+    """A safe loader that also rejects duplicate keys in a mapping; YAML would silently drop the first value."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - the library's own
-        """Return a mapping; raise ConstructorError at the second of two like names."""
+        """Return a mapping; raise ConstructorError at a duplicate key."""
         seen = set()
         for key, _ in node.value:
             name = (key.tag, key.value) if isinstance(key, yaml.ScalarNode) else None
             if name in seen:
-                problem = f"'{key.value}' stands here a second time"
+                problem = f"'{key.value}' occurs here a second time"
                 raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
             seen |= {name} - {None}
         found: dict[Any, Any] = super().construct_mapping(node, deep=deep)
         return found
 
     def construct_day(self, node: yaml.ScalarNode) -> Any:
-        """Return a day or a moment; what looks like one and is in no calendar is a text, for others to refuse."""
+        """Return a date or a time; one that does not exist in the calendar stays text, for others to refuse."""
         try:
             return self.construct_yaml_timestamp(node)
         except ValueError:
@@ -71,7 +71,7 @@ _Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_day)
 
 
 def line_of(text: str, *path: str | int) -> int | None:
-    """Return the number of the line in which a value stands, by the names and numbers that lead to it."""
+    """Return the line number of a value, given the keys and indexes that lead to it."""
     node = yaml.compose(text, Loader=_SAFE_LOADER)
     for step in path:
         if isinstance(node, yaml.MappingNode):
@@ -95,9 +95,9 @@ def read_yaml(file: Path) -> Any:
 
 
 def parse_yaml(text: str, name: str) -> Any:
-    """Parse YAML text; `name` says in messages where it comes from."""
+    """Parse YAML text; `name` is its source in messages."""
     if _TOO_DEEP.search(text):
-        raise UsageError(f"{name} is nested beyond all reason.")
+        raise UsageError(f"{name} is nested too deeply.")
     try:
         data = yaml.load(text, Loader=_Loader)  # noqa: S506 - it is the safe loader, in C where that exists
     except yaml.YAMLError as error:
@@ -107,7 +107,7 @@ def parse_yaml(text: str, name: str) -> Any:
         if mark and any("\t" in line[: mark.column + 1] for line in text.splitlines()[mark.line : mark.line + 1]):
             problem = "there is a tab, and YAML is indented by blanks"
         raise UsageError(f"{name}{place} is not valid YAML: {problem}.") from error
-    except (ValueError, KeyError, AttributeError) as error:  # of a wrong tag
+    except (ValueError, KeyError, AttributeError) as error:  # for a wrong tag
         raise UsageError(f"{name} has a value that cannot be read: {error}.") from error
     if "&" in text and "*" in text:
         _require_an_end(data, name)
@@ -115,14 +115,14 @@ def parse_yaml(text: str, name: str) -> Any:
 
 
 def _require_an_end(data: Any, name: str) -> None:
-    """Raise UsageError for data that holds itself, or with its aliases written out is larger than anything here."""
+    """Raise UsageError for data that contains itself, or that is too large when its aliases are written out."""
     sizes: dict[int, float] = {}
 
     def size(value: Any) -> float:
         if not isinstance(value, dict | list):
             return 1
         if id(value) not in sizes:
-            sizes[id(value)] = math.inf  # until it is known, it is what holds itself
+            sizes[id(value)] = math.inf  # until its size is known, it may contain itself
             sizes[id(value)] = 1 + sum(map(size, value.values() if isinstance(value, dict) else value))
         return sizes[id(value)]
 
@@ -151,7 +151,7 @@ def _schema(schema: str) -> Any:
 
 
 def _is_faultless(data: Any, schema: str) -> bool:
-    """Say at once of most data that nothing is wrong with it; what it is, where something is, takes far longer."""
+    """Tell quickly that data are valid, as most are; finding the exact error takes much longer."""
     try:
         return bool(_quick_validator(schema).is_valid(data))
     except ValueError:
@@ -159,14 +159,14 @@ def _is_faultless(data: Any, schema: str) -> bool:
 
 
 def first_problem(data: Any, schema: str) -> str | None:
-    """Say what is most wrong with data under a schema, with its place; None when nothing is."""
+    """Describe the most serious error of data under a schema, with its place; None when there is none."""
     if _is_faultless(data, schema):
         return None
     return _told(best_match(schema_validator(schema).iter_errors(data)), "")
 
 
 def problem_under(schema: Mapping[str, Any], data: Any, place: str) -> str | None:
-    """Say the same of data that stand at a place, under a schema that is made and not read."""
+    """Describe the most serious error of data at a place, under a schema that is built and not read from a file."""
     return _told(best_match(Draft202012Validator(schema).iter_errors(data)), place)
 
 
@@ -178,7 +178,7 @@ def _told(error: ValidationError | None, place: str) -> str | None:
 
 
 def _in_words(error: ValidationError) -> str:
-    """Say what is wrong in the words of YAML, and not of Python; quote nothing that may be a secret."""
+    """Describe an error in YAML terms, not in Python terms; quote nothing that may be a secret."""
     given, wanted = error.instance, error.validator_value
     properties = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
     if error.validator == "type" and isinstance(wanted, str):
@@ -192,14 +192,14 @@ def _in_words(error: ValidationError) -> str:
         hint = f"Did you mean '{near[0]}'?" if near else f"Known are: {', '.join(properties)}"
         return f"'{unknown}' is unknown. {hint}"
     if error.validator in ("anyOf", "oneOf"):
-        return "what stands here has none of the forms that it may have"
+        return "the value here has none of the allowed forms"
     if given and any(_HIDDEN.search(str(part)) for part in error.absolute_path):
         return error.message.replace(repr(given), "what stands here")
     return error.message
 
 
 def read_checked(file: Path, schema: str) -> Any:
-    """Read a file of the contract and hold it against its schema; raise ContractError when it breaks it."""
+    """Read a file of the contract and validate it against its schema; raise ContractError when it is invalid."""
     data = read_yaml(file)
     problem = first_problem(data, schema)
     if problem:

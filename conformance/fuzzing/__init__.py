@@ -1,4 +1,4 @@
-"""Cases drawn from the OpenAPI document, sent many at once, judged where no reading of the text excuses them."""
+"""Cases drawn from the OpenAPI document, sent many at once; a failure is only what no reading of the text excuses."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _SAMPLE = 7
 
 
 class DrawingSession(SuiteSession, Protocol):
-    """A session that can tell which cases are drawn in it."""
+    """A session that knows which cases are drawn in it."""
 
     @property
     def run(self) -> Run | None:
-        """The run against the operator's target; None where a proof has its own."""
+        """The run against the operator's target; None if a proof has its own."""
 
     @property
     def cases(self) -> SessionCases:
@@ -53,11 +53,10 @@ class DrawingSession(SuiteSession, Protocol):
 
 
 def drawn_for(suite: DrawingSession, operation: Operation) -> list[DrawnCase]:
-    """
-    Return the cases of an operation for the running target, within the budget of the session, and count them.
+    """Return the cases of an operation for the running target, within the budget of the session, and count them.
 
-    They are those that the schema always gives, those of the seed and, unless the operator gave one to repeat a run by,
-    those of earlier runs. A test that runs once more is given the same cases.
+    They are those that the schema always gives, those of the seed and, unless the operator gave a seed to repeat a run,
+    those of earlier runs. A test that runs a second time gets the same cases.
     """
     corpus, budget = suite.cases.corpus(current_run().profile.version), suite.cases.budget
     wanted = (operation.id, budget)
@@ -66,10 +65,10 @@ def drawn_for(suite: DrawingSession, operation: Operation) -> list[DrawnCase]:
     always = tuple(without_like_mistakes(operation, without_small_steps(corpus.cases(operation, "coverage"))))
     found = replace(corpus.draw(operation, budget, with_earlier=suite.options.seed is None), coverage=always)
     if operation.has_gateway:
-        # A gateway behind the service may answer these: it has a rate, and may have a price. Specification: Limits.
+        # A gateway behind the service may answer these: it has a rate limit, and may cost money. Specification: Limits.
         found = found.rationed(_RATION)
     elif operation.is_second_name:
-        # What the schema always gives is the same for both names, and all of it is sent by the newer one.
+        # The cases that the schema always gives are the same for both names; all of them are sent by the newer name.
         found = replace(found, coverage=found.coverage[::_SAMPLE])
     corpus.count(found)
     corpus.given[wanted] = found
@@ -77,6 +76,6 @@ def drawn_for(suite: DrawingSession, operation: Operation) -> list[DrawnCase]:
 
 
 def keep_failed(suite: DrawingSession, operation: Operation, tally: Tally) -> None:
-    """Let later runs of any seed send again what failed; what a proof made to fail on purpose is not kept."""
+    """Let later runs of any seed repeat the failed cases; those that a proof made fail on purpose are not kept."""
     if tally.failing and suite.run is not None:
         suite.cases.corpus(current_run().profile.version).keep_failed(operation, tally.failing)

@@ -1,4 +1,4 @@
-"""Draws cases in a process of its own while those before them are sent: drawing takes longer than sending."""
+"""Draws cases in a separate process while earlier ones are sent, because drawing takes longer than sending."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
     from conformance.contract import Operation
 
-#: Another process takes about a second to begin, in which some two hundred cases are drawn here.
+#: Another process takes about a second to start; in this time some two hundred cases are drawn here.
 _WORTH_A_PROCESS = 400
-#: How long a worker waits for cases, in seconds, before it draws them itself, and how long between two looks.
+#: How long a worker waits for cases, in seconds, before it draws them itself, and how long between two checks.
 _LONGEST_WAIT, _BETWEEN_LOOKS = 30.0, 0.02
 _END = "end"
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """The cases of one operation and phase that will be asked for."""
+    """The cases of one operation and phase that will be requested."""
 
     operation: str
     phase: str
@@ -38,10 +38,9 @@ class Wish:
 
 @dataclass
 class Ahead:
-    """
-    Cases that another process draws, in the order in which they will be asked for.
+    """Cases that another process draws, in the order in which they will be requested.
 
-    They are those that would be drawn here. Whatever becomes of the process, nothing is lost but the time it saves.
+    They are the same as if they were drawn here. If the process fails, only the saved time is lost.
     """
 
     _process: subprocess.Popen[str]
@@ -53,7 +52,7 @@ class Ahead:
     def begin(
         cls, contract: Contract, version: Version | None, wishes: Sequence[Wish], budget: Mapping[str, Any]
     ) -> Ahead | None:
-        """Start to draw; None where that is not worth it, or nothing can be started."""
+        """Start to draw; None if that is not worth it, or no process can be started."""
         number = sum(int(budget["max_examples"]) if wish.phase == "fuzz" else 1 for wish in wishes)
         if number < _WORTH_A_PROCESS or (os.cpu_count() or 1) == 1:
             return None
@@ -66,7 +65,7 @@ class Ahead:
         command = [sys.executable, "-m", __name__, json.dumps(order)]
         pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
         try:
-            # In a session of its own: what interrupts the run is no news to it, it is ended with the run.
+            # In its own session: a signal that interrupts the run does not reach it; the run ends it.
             process = subprocess.Popen(  # noqa: S603 - this module itself
                 command, stdin=nothing, stdout=pipe, stderr=nothing, text=True, start_new_session=True
             )
@@ -77,7 +76,7 @@ class Ahead:
         return ahead
 
     def take(self, operation: Operation, phase: str) -> list[DrawnCase] | None:
-        """Return the cases of an operation, as soon as they are drawn; None when they have to be drawn here."""
+        """Return the cases of an operation as soon as they are drawn; None when they must be drawn here."""
         wish = Wish(operation.id, phase)
         with self._news:
             self._news.wait_for(lambda: wish not in self._waiting)
@@ -85,7 +84,7 @@ class Ahead:
         return None if found is None else [DrawnCase.restored(operation, data) for data in found]
 
     def share(self, folder: Path) -> None:
-        """Put all cases into files of a folder, for workers that take them from there; nothing is kept here."""
+        """Write all cases to files in a folder, for workers that take them from there; nothing is kept here."""
         threading.Thread(target=self._share, args=(folder,), name="drawn for workers", daemon=True).start()
 
     def _share(self, folder: Path) -> None:
@@ -96,7 +95,7 @@ class Ahead:
                     wish, cases = found
                     part.write_text(json.dumps(cases), encoding="utf-8")
                     part.replace(_file_of(folder, wish.operation, wish.phase))
-            finally:  # whatever broke, as a full disk: nobody waits for what will not come
+            finally:  # after any error, such as a full disk: so that nobody waits for cases that will not come
                 share_nothing(folder)
 
     def _next(self) -> tuple[Wish, list[Any]] | None:
@@ -128,22 +127,21 @@ class Ahead:
 
 
 def share_nothing(folder: Path) -> None:
-    """Say in a folder that no more cases come."""
+    """Mark in a folder that no more cases will come."""
     (folder / _END).touch()
 
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """
-    Cases that one process draws for all workers, in a folder.
+    """Cases that one process draws for all workers, in a folder.
 
-    What draws takes half of the memory of a worker, and a second to load. Without it a worker draws by itself.
+    The code that draws takes half of a worker's memory, and a second to load. If no cases come, a worker draws itself.
     """
 
     folder: Path
 
     def take(self, operation: Operation, phase: str) -> list[DrawnCase] | None:
-        """Return the cases of an operation, as soon as they are drawn; None when they have to be drawn here."""
+        """Return the cases of an operation as soon as they are drawn; None when they must be drawn here."""
         file, deadline = _file_of(self.folder, operation.id, phase), time.monotonic() + _LONGEST_WAIT
         while not file.exists():
             is_over = (self.folder / _END).exists() or time.monotonic() > deadline
@@ -156,7 +154,7 @@ class Elsewhere:
             return None
 
     def close(self) -> None:
-        """Leave the folder to who draws."""
+        """Leave the folder to the process that draws."""
 
 
 def _file_of(folder: Path, operation: str, phase: str) -> Path:
@@ -164,8 +162,8 @@ def _file_of(folder: Path, operation: str, phase: str) -> Path:
 
 
 def main(order: Mapping[str, Any]) -> None:
-    """Draw what is ordered and print it, a line for each wish."""
-    from conformance.fuzzing import drawing  # noqa: PLC0415 - takes a second, which only this process spends
+    """Draw the requested cases and print them, a line for each wish."""
+    from conformance.fuzzing import drawing  # noqa: PLC0415 - takes a second, which only this process needs to spend
 
     contract = Contract.load()
     version = Version.parse_known(order["version"])
@@ -179,7 +177,7 @@ def main(order: Mapping[str, Any]) -> None:
             cases = drawing.coverage_cases(source, operation)
         else:
             cases = drawing.fuzz_cases(source, operation, **order["budget"])
-        print(  # noqa: T201 - what it is for
+        print(  # noqa: T201 - standard output is the result
             json.dumps({"operation": name, "phase": phase, "cases": [case.stored() for case in cases]}), flush=True
         )
 

@@ -1,4 +1,4 @@
-"""Makes drawn cases fit a target: fixtures flow in, and it becomes known what is wrong with each case."""
+"""Adapts drawn cases to a target: inserts the values of fixtures, and finds out what is wrong with each case."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ if TYPE_CHECKING:
 
 
 class CaseAdapter:
-    """Knows the parameters of one operation, and what a case of it does to them."""
+    """Knows the parameters of one operation, and how a case of it uses them."""
 
     def __init__(self, operation: Operation, full_path: str | None = None) -> None:
-        """
-        Compile the schemas of the parameters.
+        """Compile the schemas of the parameters.
 
-        `full_path` is that of the project or group that calls go to, by which some of them name it.
+        `full_path` is the path of the project or group that calls go to; some of them use it.
         """
         self.operation = operation
         self._full_path = full_path
@@ -38,8 +37,7 @@ class CaseAdapter:
         }
 
     def fitted(self, cases: Iterable[DrawnCase], place: Place, path_values: Mapping[str, Any]) -> list[DrawnCase]:
-        """
-        Return the cases with the values of fixtures in all places that are not wrong on purpose, each call once.
+        """Return the cases with fixture values in all places that are not wrong on purpose, each call once.
 
         `path_values` are those of the arranged call. Raise NotTested when the profile lacks a fixture that every call
         needs.
@@ -51,7 +49,7 @@ class CaseAdapter:
         return list(found.values())
 
     def rebind(self, case: DrawnCase, path_values: Mapping[str, Any]) -> DrawnCase:
-        """Return a case with the path values of the arranged call, but for those that are wrong on purpose."""
+        """Return a case with the path values of the arranged call, except those that are wrong on purpose."""
         wrong = {mutation.name for mutation in case.mutated if mutation.place == "path"}
         values = tuple(
             (name, value if name in wrong or value == self._full_path else str(path_values.get(name, value)))
@@ -69,11 +67,10 @@ class CaseAdapter:
         return replace(case, mutated=self._wrong(case))
 
     def must_be_refused(self, case: DrawnCase) -> list[str]:
-        """
-        Return the requirements by which a case must be refused under every reading of the text; mostly none.
+        """Return the requirements by which a case must be refused under every reading of the text; usually none.
 
-        A required parameter is missing, or holds what no service could take for its type, and the contract states a
-        requirement for that. Limits of length, size and form never are a reason.
+        A required parameter is missing, or has a value that no service could convert to its type, and the contract
+        states a requirement for that. Limits of length, size and form are never a reason.
         """
         if case.is_positive:
             return []
@@ -81,7 +78,7 @@ class CaseAdapter:
         return [name for name in dict.fromkeys(found) if name is not None]
 
     def requirement_of(self, case: DrawnCase) -> str | None:
-        """Return the requirement that speaks of what is wrong with a case; None when no requirement does."""
+        """Return the requirement about the mistake in a case; None when no requirement is about it."""
         for mutation in case.mutated:
             parameter = self._parameter(mutation)
             stated = parameter and (parameter.requirement_required if mutation.is_missing else parameter.requirement)
@@ -90,7 +87,7 @@ class CaseAdapter:
         return None
 
     def only_mistake_in_body(self, case: DrawnCase) -> Parameter | None:
-        """Return the property of the body in which a case is wrong, if it is wrong in one and nowhere else."""
+        """Return the property of the body in which a case is wrong, if that is its only mistake."""
         if case.is_positive or len(case.mutated) != 1 or case.mutated[0].place != "body":
             return None
         return self._parameter(case.mutated[0])
@@ -98,7 +95,7 @@ class CaseAdapter:
     def _owed(self, mutation: Mutation) -> str | None:
         parameter = self._parameter(mutation)
         if parameter is None or (self.operation.method == "DELETE" and parameter.place == "path"):
-            return None  # what nothing is called is gone after a deletion as well, which may be taken for success
+            return None  # a nonexistent thing is gone after a deletion as well, so success may be answered
         if mutation.is_missing:
             stated = parameter.requirement_required
         else:
@@ -115,7 +112,7 @@ class CaseAdapter:
             None,
         )
 
-    # -- what is wrong -------------------------------------------------------------------------------------------------
+    # -- finding the mistake -------------------------------------------------------------------------------------------
 
     def _wrong(self, case: DrawnCase) -> tuple[Mutation, ...]:
         found = [mutation for parameter in self.operation.parameters for mutation in self._about(parameter, case)]
@@ -127,7 +124,7 @@ class CaseAdapter:
 
     def _about(self, parameter: Parameter, case: DrawnCase) -> Iterator[Mutation]:
         if parameter.place == "body" and case.raw is not None:
-            return  # bytes that are no JSON: some service may read them in a way of its own
+            return  # bytes that are no JSON: some service may be able to read them
         values = _values(parameter, case)
         if not values and parameter.required:
             text = f"{parameter.name} is missing"
@@ -143,7 +140,7 @@ class CaseAdapter:
             return bool(check.is_valid(value))
         return any(check.is_valid(form) for form in _read(value))
 
-    # -- what flows in -------------------------------------------------------------------------------------------------
+    # -- inserting fixture values --------------------------------------------------------------------------------------
 
     def _with_fixtures(self, case: DrawnCase, place: Place) -> DrawnCase:
         wrong = {(mutation.place, mutation.name) for mutation in self._wrong(case)}
@@ -162,7 +159,7 @@ class CaseAdapter:
         return replace(case, body=self._with_settings(body, place, wrong), query=tuple(query))
 
     def _with_settings(self, body: Any, place: Place, wrong: set[tuple[str, str | None]]) -> Any:
-        """Add what a fixture says of the body as a whole, such as the settings of an integration."""
+        """Add what a fixture prescribes for the body as a whole, such as the settings of an integration."""
         schema = resolve(self.operation.document, self.operation.body) if self.operation.body else {}
         if "x-fixture" not in schema or not isinstance(body, dict):
             return body
@@ -171,11 +168,10 @@ class CaseAdapter:
 
 
 def without_like_mistakes(operation: Operation, cases: Iterable[DrawnCase]) -> list[DrawnCase]:
-    """
-    Leave out mistakes in one property that are made in another one, of which the same requirement speaks.
+    """Leave out a mistake in one property if the same requirement covers the same mistake in another property.
 
-    The first property of a requirement is given every wrong value. Each of the others is given one wrong value, the
-    next one in turn. What must be refused is never left out.
+    The first property of a requirement gets every wrong value. Each of the others gets one wrong value, the next one in
+    turn. Cases that must be refused are never left out.
     """
     adapter, found = CaseAdapter(operation), list(cases)
     mistakes: dict[str, dict[str, list[DrawnCase]]] = {}
@@ -196,7 +192,7 @@ def without_like_mistakes(operation: Operation, cases: Iterable[DrawnCase]) -> l
 
 
 def _values(parameter: Parameter, case: DrawnCase) -> list[Any]:
-    """Return the values that a case gives to a parameter; none when it does not send it."""
+    """Return the values that a case gives to a parameter; empty when it does not send it."""
     if parameter.place == "body":
         return [case.body[parameter.name]] if isinstance(case.body, dict) and parameter.name in case.body else []
     pairs = case.path_values if parameter.place == "path" else case.query
@@ -204,7 +200,7 @@ def _values(parameter: Parameter, case: DrawnCase) -> list[Any]:
 
 
 def _read(text: str) -> Iterator[Any]:
-    """Yield what text in a path or query may stand for."""
+    """Yield the values that text in a path or query may stand for."""
     yield text
     yield [text]
     if text.isascii():
@@ -215,7 +211,7 @@ def _read(text: str) -> Iterator[Any]:
 
 
 def _flowing(parameter: Parameter, drawn: Any, place: Place) -> Any:
-    """Return the value of a parameter's fixture; what was drawn where there is none and a call can do without."""
+    """Return the value of a parameter's fixture; the drawn value if there is none and a call does not need it."""
     number = drawn if isinstance(drawn, int) else 0
     try:
         found = place.value(parameter.fixture or "", number)

@@ -55,10 +55,10 @@ class DrawnCase:
     headers: Pairs = ()
     is_positive: bool = True
     description: str = ""
-    """What was drawn, in words."""
+    """A description of what was drawn."""
     mutated: tuple[Mutation, ...] = field(default=())
     origin: DrawnCase | None = field(default=None, repr=False, compare=False)
-    """The case as it was drawn, of one that was made to fit a target; it can be stored, as it holds nothing of it."""
+    """The case as drawn, if this one was adapted to a target; it can be stored, as it has no data of the target."""
 
     @property
     def path(self) -> str:
@@ -75,7 +75,7 @@ class DrawnCase:
 
     @property
     def wire(self) -> tuple[Any, ...]:
-        """What goes over the wire; two cases with the same are one."""
+        """The data sent over the network; two cases with equal data are the same."""
         return (self.method, self.path, self.query, self.content, self.headers)
 
     def call(self, actor: Actor | None) -> Call:
@@ -86,11 +86,11 @@ class DrawnCase:
         return Call(actor, self.method, self.path, _joined(self.query), self.content, headers)
 
     def prepared(self, operation: Operation) -> Prepared:
-        """Return the call in the form that request examples know."""
+        """Return the call in the form that request examples use."""
         return Prepared(operation, dict(self.path_values), dict(self.query), self.body)
 
     def smaller(self) -> Iterator[DrawnCase]:
-        """Yield every case with one thing less: a query parameter, or a property of the body."""
+        """Yield every case with one part less: a query parameter, or a property of the body."""
         for number in range(len(self.query)):
             yield replace(self, query=self.query[:number] + self.query[number + 1 :])
         if isinstance(self.body, dict):
@@ -98,11 +98,11 @@ class DrawnCase:
                 yield replace(self, body={key: value for key, value in self.body.items() if key != name})
 
     def traced(self) -> DrawnCase:
-        """Return the case with itself as its origin, which it keeps while it is made to fit, moved and made smaller."""
+        """Return the case with itself as its origin, which it keeps while it is adapted, moved and made smaller."""
         return replace(self, origin=self)
 
     def stored(self) -> dict[str, Any]:
-        """Return what is drawn of the case as JSON data; method and path are those of its operation."""
+        """Return the drawn parts of the case as JSON data; method and path are those of its operation."""
         data: dict[str, Any] = {
             "path": [list(pair) for pair in self.path_values],
             "query": [list(pair) for pair in self.query],
@@ -117,10 +117,9 @@ class DrawnCase:
 
     @classmethod
     def restored(cls, operation: Operation, data: Mapping[str, Any]) -> DrawnCase:
-        """
-        Read what `stored` wrote of a case of this operation.
+        """Read a case of this operation that `stored` wrote.
 
-        Raise KeyError, TypeError or ValueError when it is something else, or would be a call of something else.
+        Raise KeyError, TypeError or ValueError when it is something else, or would call another operation.
         """
         path_values = _pairs(data["path"])
         if {name for name, _ in path_values} != set(re.findall(r"{(\w+)}", operation.path)):
@@ -160,10 +159,9 @@ def _joined(query: Pairs) -> dict[str, Any]:
 
 
 def without_small_steps(cases: Iterable[DrawnCase]) -> Iterator[DrawnCase]:
-    """
-    Leave out bodies that say what the case before them says, and one property more, but where their size has doubled.
+    """Leave out bodies that only add one property to the case before, except where their size has doubled.
 
-    Of an operation with fifty optional properties there are fifty of these. Each property is also sent alone.
+    For an operation with fifty optional properties there are fifty of these. Each property is also sent alone.
     """
     before: dict[str, Any] = {}
     for case in cases:

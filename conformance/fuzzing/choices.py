@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from hypothesis.internal.conjecture.data import ConjectureData
     from hypothesis.internal.intervalsets import IntervalSet
 
-#: Ranges up to this size are drawn from evenly; of larger ones, small numbers are as likely as large ones.
+#: Ranges up to this size are drawn from evenly; in larger ones, small numbers are as likely as large ones.
 _SMALL_RANGE = 2**10
 _LARGEST = 2**128
 _LONGEST = 10_000
-#: How often a value is one that programs get wrong, where the range has any.
+#: How often to draw a value that programs often get wrong, if the range has any.
 _AWKWARD_SHARE = 0.1
 _AWKWARD_TEXTS = (
     *("0", "-1", "1e100", "9" * 30, "NaN", "Infinity", "null", "None", "undefined", "true", "false", "__proto__"),
@@ -53,7 +53,7 @@ _TRIES = 5
 
 
 class SeededChoices(PrimitiveProvider):
-    """Choices that follow from the seed that a subclass names."""
+    """Choices that depend only on the seed that a subclass names."""
 
     seed = 0
 
@@ -73,7 +73,7 @@ class SeededChoices(PrimitiveProvider):
         weights: Mapping[int, float] | None = None,
         shrink_towards: int = 0,
     ) -> int:
-        """Return a whole number between two others."""
+        """Return an integer between two others."""
         low = min((max_value or 0) - _LARGEST, -_LARGEST) if min_value is None else min_value
         high = max(low + _LARGEST, _LARGEST) if max_value is None else max_value
         if weights:
@@ -98,7 +98,7 @@ class SeededChoices(PrimitiveProvider):
         allow_nan: bool = True,
         smallest_nonzero_magnitude: float,
     ) -> float:
-        """Return a number between two others, or none at all."""
+        """Return a number between two others, or not a number."""
 
         def fits(value: float) -> bool:
             if math.isnan(value):
@@ -143,7 +143,7 @@ class SeededChoices(PrimitiveProvider):
 
 
 def _signed(value: float) -> tuple[float, float]:
-    """Return what orders numbers and tells the two zeros apart."""
+    """Return a key that orders numbers and distinguishes the two zeros."""
     return value, math.copysign(1.0, value)
 
 

@@ -1,9 +1,8 @@
-"""
-Which values no service could take for the type that a parameter has.
+"""Which values no service could convert to the type of a parameter.
 
-Services convert: "1" to a number, 1 to a truth value, a number to text, one thing to a list of one. What some service
-converts proves nothing when it is accepted, so only what is beyond all of that is ever held against a service. Limits
-of length, size and form are no types and are left out of account.
+Services convert: "1" to a number, 1 to a truth value, a number to text, a single value to a list of one. If a service
+accepts a value that some service converts, that proves nothing, so only values beyond all of that count against a
+service. Limits of length, size and form are no types and are ignored.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _WRONG: Mapping[str, tuple[Any, ...]] = {
 
 
 def kind_of(schema: Mapping[str, Any]) -> str | None:
-    """Return the one JSON type that a schema has beside null; None when it has several or none."""
+    """Return the only JSON type of a schema besides null; None when it has several or none."""
     types = schema.get("type")
     listed = {types} if isinstance(types, str) else set(types or ())
     for word in ("anyOf", "oneOf"):
@@ -60,7 +59,7 @@ def kind_of(schema: Mapping[str, Any]) -> str | None:
 
 
 def is_beyond_coercion(schema: Mapping[str, Any], value: Any) -> bool:
-    """Tell whether no service could take a value for the type of a schema."""
+    """Tell whether no service could convert a value to the type of a schema."""
     kind = kind_of(schema)
     if kind not in _SCALARS:
         return False
@@ -72,7 +71,7 @@ def is_beyond_coercion(schema: Mapping[str, Any], value: Any) -> bool:
 
 
 def _is_a_plain_word(text: str) -> bool:
-    """Tell whether text is a word that stands for no number and no truth value."""
+    """Tell whether text is a word that means no number and no truth value."""
     letters = text.isascii() and text.isalpha() and len(text) >= _SHORTEST_WORD
     return letters and text.lower() not in _WORDS_WITH_A_MEANING and not any(map(_counts, text))
 
@@ -82,17 +81,17 @@ def _counts(character: str) -> bool:
 
 
 def wrong_values(schema: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the values to send where the type of a schema is to be wrong beyond any conversion."""
+    """Return the values to send if the type must be wrong beyond any conversion."""
     return _WRONG.get(kind_of(schema) or "", ())
 
 
 def may_be_dropped(parameter: Parameter) -> bool:
-    """Tell whether a wrong value of a parameter may also be left out of account, as what nobody has to send may be."""
+    """Tell whether a service may ignore a wrong value of a parameter: it is optional, or the contract allows it."""
     return not parameter.required or "dropped" in parameter.schema.get("x-tolerates", ())
 
 
 def shows_value(shown: Any, sent: Any) -> bool:
-    """Tell whether what a resource shows holds somewhere the wrong value that was sent, as it is or as text."""
+    """Tell whether a shown resource contains the wrong value that was sent, unchanged or as text."""
     if shown is None:
         return False
     if shown in (sent, json.dumps(sent)):

@@ -1,10 +1,10 @@
-"""
-Drawn cases, kept from one run to the next.
+"""Drawn cases, kept from one run to the next.
 
-Below the folder of a corpus and the version lie, for each operation and the shape of its request:
+Below the folder of a corpus and the version, there are files for each operation and the shape of its request:
 `coverage/OPERATION-SHAPE.json`, what its schema always gives; `fuzz-SEED-EXAMPLES-SECONDS/OPERATION-SHAPE.json`, what
 was drawn at random with a seed and a budget; and `failed/OPERATION-SHAPE/CASE.json`, each case that ever failed. A file
-is written whole or not at all and holds nothing of a target, so that runs may share a folder, also at the same time.
+is written completely or not at all and contains nothing of a target, so that runs may share a folder, also
+concurrently.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
     from conformance.fuzzing.drawing import Source
 
 FOLDER = Path("reports") / ".corpus"
-#: Instead of a folder: nothing is kept, and nothing of earlier runs is sent.
+#: Value in place of a folder: nothing is kept, and nothing of earlier runs is sent.
 NONE = "none"
 PHASES = ("coverage", "fuzz")
-#: Cases that ever failed, of one operation and shape: when there are more, those that failed last are kept.
+#: Maximum number of kept failed cases of one operation and shape: those that failed last are kept.
 FAILED_AT_MOST = 200
 
 _FORM = 2
 _KEPT_DRAWS = 20
 _KEPT_SHAPES = 3
 _SIGN = "corpus.txt"
-_SIGN_SAYS = "Drawn cases that `conformance run` keeps and sends again. The folder may be removed when no run is on.\n"
-#: For how many cases that are drawn anew one of other seeds is sent again.
+_SIGN_SAYS = "Drawn cases that `conformance run` keeps and sends again. The folder may be removed between runs.\n"
+#: For this many newly drawn cases, one of other seeds is sent again.
 _OF_EARLIER_DRAWS = 4
 _DRAW = re.compile(r"fuzz-.+-.+-.+")
 _OURS = re.compile(r"\w+-[0-9a-f]{16}(\.json)?")
@@ -59,38 +59,37 @@ _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, Recursi
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What decides how many and which cases are drawn at random for an operation."""
+    """The limits that decide how many and which cases are drawn at random for an operation."""
 
     seed: int = 0
     max_examples: int = 0
     seconds: float = 0
-    """After which no more are drawn."""
+    """Time after which no more are drawn."""
 
     @property
     def name(self) -> str:
-        """The name of the folder for what is drawn with it."""
+        """The name of the folder for cases drawn with it."""
         return f"fuzz-{self.seed}-{self.max_examples}-{self.seconds}"
 
 
 @dataclass(frozen=True)
 class Draw:
-    """The cases of one operation for one run, and where each is from."""
+    """The cases of one operation for one run, by origin."""
 
     coverage: tuple[DrawnCase, ...] = ()
-    """What the schema always gives."""
+    """Cases that the schema always gives."""
     failed: tuple[DrawnCase, ...] = ()
-    """What failed in an earlier run, the latest first."""
+    """Cases that failed in an earlier run, the latest first."""
     fresh: tuple[DrawnCase, ...] = ()
-    """What the seed of this run gives."""
+    """Cases from the seed of this run."""
     earlier: tuple[DrawnCase, ...] = ()
-    """What earlier runs drew."""
+    """Cases that earlier runs drew."""
 
     @property
     def cases(self) -> list[DrawnCase]:
-        """
-        All of them, in the order in which they are sent; those that any run sends have no origin to be stored.
+        """All cases in the order in which they are sent; those that any run sends have no origin to be stored.
 
-        They take turns with the others, for of the correct ones only the first are read back.
+        The cases of the schema alternate with the drawn ones, because only the first correct cases are read back.
         """
         drawn = [case.traced() for case in (*self.fresh, *self.earlier)]
         in_turn = (case for pair in zip_longest(self.coverage, drawn) for case in pair if case is not None)
@@ -98,7 +97,7 @@ class Draw:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many there are of each sort, as reports name them."""
+        """Number of cases of each sort, named as in reports."""
         return {
             "coverage": len(self.coverage),
             "fresh": len(self.fresh),
@@ -107,7 +106,7 @@ class Draw:
         }
 
     def rationed(self, number: int) -> Draw:
-        """Return so many right and so many wrong cases, at most half of them such as failed before."""
+        """Return so many right and so many wrong cases, of which at most half failed before."""
         failed = _first(self.failed, number // 2)
         return replace(
             self,
@@ -119,35 +118,34 @@ class Draw:
 
 
 _DRAWN: dict[tuple[Any, ...], tuple[DrawnCase, ...]] = {}
-"""What this process drew, by contract, version, operation, phase and budget."""
+"""Cases that this process drew, by contract, version, operation, phase and budget."""
 
 
 @dataclass
 class Corpus:
-    """The cases of one contract at one version; reads and writes files below `folder`, draws what is not there."""
+    """The cases of one contract at one version; reads and writes files below `folder`, and draws the missing cases."""
 
     contract: Contract
     version: Version | None
     folder: Path | None = FOLDER
     """None keeps nothing."""
     counts: Counter[str] = field(default_factory=Counter)
-    """What was given to the tests of this run so far, by the names of `Draw.counts`."""
+    """Number of cases given to the tests of this run so far, by the names of `Draw.counts`."""
     given: dict[tuple[str, Budget], Draw] = field(default_factory=dict, repr=False)
-    """What each test of this run was given, by operation and budget: one that runs once more sends the same."""
+    """Cases given to each test of this run, by operation and budget: a test that runs again sends the same."""
     _source: Source | None = field(default=None, repr=False)
     _shapes: dict[str, str] = field(default_factory=dict, repr=False)
     _draws: list[Path] | None = field(default=None, repr=False)
-    """What earlier runs drew, the newest first, as it was when this run first asked."""
+    """Cases that earlier runs drew, the newest first, as they were at this run's first request."""
     _unreadable: dict[Path, str] = field(default_factory=dict, repr=False)
     _refused: str | None = field(default=None, repr=False)
-    """Why nothing more is stored."""
+    """The reason why nothing more is stored."""
     _ahead: Ahead | Elsewhere | None = field(default=None, repr=False)
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
-    """What draws is not made for several threads; neither is Python's own parser, which it uses."""
+    """The drawing library is not thread-safe; nor is Python's own parser, which it uses."""
 
     def cases(self, operation: Operation, phase: str, budget: Budget = Budget()) -> list[DrawnCase]:
-        """
-        Return the cases of an operation: `coverage` needs no budget, `fuzz` draws within one.
+        """Return the cases of an operation: `coverage` needs no budget, `fuzz` draws within one.
 
         The same arguments give the same cases. A folder that cannot be written to is no reason to fail.
         """
@@ -164,11 +162,11 @@ class Corpus:
         return drawn
 
     def take_from(self, folder: Path) -> None:
-        """Take what is not stored from a folder, where another process draws it."""
+        """Take cases that are not stored from a folder, to which another process writes them."""
         self._ahead = Elsewhere(folder)
 
     def draw_ahead(self, wanted: Iterable[tuple[Operation, str]], budget: Budget, into: Path | None = None) -> None:
-        """Begin to draw, in another process, what is not stored of these operations and phases; perhaps for workers."""
+        """Start drawing missing cases of these operations and phases in another process; for workers, if shared."""
         wishes = [
             Wish(operation.id, phase)
             for operation, phase in wanted
@@ -186,11 +184,10 @@ class Corpus:
             self._ahead.close()
 
     def draw(self, operation: Operation, budget: Budget, *, with_earlier: bool = True) -> Draw:
-        """
-        Return the random cases of an operation for one run: those of its seed, and `with_earlier` those to replay.
+        """Return the random cases of an operation for one run: those of its seed, and `with_earlier` those to replay.
 
-        To replay are all cases that failed before, and of what other seeds drew the newest, a quarter as many as are
-        drawn anew: what held before is sent again to see what has changed, and costs the target calls.
+        Replayed are all cases that failed before, and the newest cases of other seeds, a quarter as many as are newly
+        drawn: repeating a case that passed shows what has changed, but costs the target calls.
         """
         fresh = self.cases(operation, "fuzz", budget)
         if not with_earlier:
@@ -202,7 +199,7 @@ class Corpus:
         return Draw(failed=tuple(failed), fresh=tuple(fresh), earlier=tuple(self._earlier(operation, budget, known)))
 
     def keep_failed(self, operation: Operation, cases: Iterable[DrawnCase]) -> None:
-        """Store cases that a target failed, to be sent first by later runs."""
+        """Store cases that a target failed, so that later runs send them first."""
         file = self._file(operation, "failed")
         if file is None:
             return
@@ -213,13 +210,13 @@ class Corpus:
         _forget(_shapes_beside(folder)[_KEPT_SHAPES:])
 
     def count(self, draw: Draw) -> None:
-        """Count what was given to a test."""
+        """Count the cases that a test got."""
         with self._lock:
             self.counts.update(draw.counts)
 
     @property
     def warning(self) -> str | None:
-        """What was wrong with the folder, in one message; None when nothing was."""
+        """The problem with the folder, in one message; None without one."""
         found = []
         if self._unreadable:
             file, why = next(iter(self._unreadable.items()))
@@ -231,12 +228,12 @@ class Corpus:
     # -- drawing -------------------------------------------------------------------------------------------------------
 
     def _drawn(self, operation: Operation, phase: str, budget: Budget) -> list[DrawnCase]:
-        # Sessions that follow each other in one process, as those of a proof do, draw the same.
+        # Consecutive sessions in one process, such as those of a proof, draw the same cases.
         asked = (self.contract.digest, self.version, operation.id, phase, budget)
         with self._lock:
             if asked in _DRAWN:
                 return list(_DRAWN[asked])
-            from conformance.fuzzing import drawing  # noqa: PLC0415 - costs a second that a replay can do without
+            from conformance.fuzzing import drawing  # noqa: PLC0415 - takes a second, which a replay does not need
 
             if self._source is None:
                 self._source = drawing.load(self.contract, self.version)
@@ -253,7 +250,7 @@ class Corpus:
         return [case for file in files for case in self._read(file, operation) or ()]
 
     def _earlier(self, operation: Operation, budget: Budget, known: set[tuple[Any, ...]]) -> Iterator[DrawnCase]:
-        """Yield cases of other draws, the newest first, taken evenly from one that has more than are wanted."""
+        """Yield cases of other draws, the newest first; from a draw with more than are wanted, take them evenly."""
         file = self._file(operation, budget.name)
         if file is None:
             return
@@ -300,7 +297,7 @@ class Corpus:
             return None
 
     def _store(self, file: Path, cases: Sequence[DrawnCase]) -> None:
-        """Write a file whole or not at all; once that was refused, nothing more is written."""
+        """Write a file completely or not at all; after the first failure, write nothing more."""
         if self.folder is None or self._refused:
             return
         scratch = file.with_name(f"{file.name}.{secrets.token_hex(4)}.tmp")
@@ -308,7 +305,7 @@ class Corpus:
             file.parent.mkdir(parents=True, exist_ok=True)
             _put_sign(self.folder)
             stored = [case.stored() for case in cases]
-            # A case without its secret is another case, so it is not kept at all.
+            # A case without its secret would be another case, so it is not kept at all.
             content = {"form": _FORM, "cases": [case for case in stored if not REDACTION.is_in(json.dumps(case))]}
             scratch.write_text(json.dumps(content), encoding="utf-8")
             scratch.replace(file)
@@ -321,10 +318,9 @@ class Corpus:
 
 
 def corpus_folder(asked: str | None) -> Path | None:
-    """
-    Return the folder that an operator asked for; None when nothing shall be kept.
+    """Return the folder that an operator asked for; None when nothing is to be kept.
 
-    Raise UsageError when it holds what is no corpus: nothing there shall be mistaken for one, or removed.
+    Raise UsageError when it contains files that are no corpus: they must not be mistaken for one, or removed.
     """
     if asked is None:
         return FOLDER
@@ -346,11 +342,10 @@ def corpus_folder(asked: str | None) -> Path | None:
 
 
 def shape(operation: Operation) -> str:
-    """
-    Return a digest of all that decides which cases are drawn for an operation.
+    """Return a digest of everything that decides which cases are drawn for an operation.
 
-    That is what the contract says of its request, without prose and answers, and the code that draws. Cases of another
-    shape are never replayed: what was right by an older schema need not be right now.
+    That is what the contract says about its request, without prose and answers, and the code that draws. Cases of
+    another shape are never replayed: a case that was right by an older schema may be wrong now.
     """
     document = operation.document
     found: dict[str, Any] = {}
@@ -362,7 +357,7 @@ def shape(operation: Operation) -> str:
 
 
 def _gather(document: dict[str, Any], node: Any, found: dict[str, Any]) -> None:
-    """Collect what references lead to."""
+    """Collect the targets of references."""
     if isinstance(node, list):
         for entry in node:
             _gather(document, entry, found)
@@ -382,7 +377,7 @@ def _without_prose(node: Any) -> Any:
         return {
             key: value if key in _LITERAL else _without_prose(value)
             for key, value in node.items()
-            # A property may be called `title`; its schema is an object, and a title is none.
+            # A property may be called `title`; its schema is an object, but a real title is none.
             if (key == "x-draw" or not str(key).startswith("x-")) and (key not in _PROSE or isinstance(value, dict))
         }
     return node
@@ -400,14 +395,14 @@ def _digest(node: Any) -> str:
 
 
 def _first(cases: Sequence[DrawnCase], number: int) -> tuple[DrawnCase, ...]:
-    """Return the first so many right and the first so many wrong cases."""
+    """Return the first right and the first wrong cases, this many of each."""
     right = [case for case in cases if case.is_positive][:number]
     wrong = [case for case in cases if not case.is_positive][:number]
     return (*right, *wrong)
 
 
 def _newest(folder: Path, pattern: str) -> list[Path]:
-    """Return what a folder holds, the newest first; a folder that another run removes meanwhile holds nothing."""
+    """Return the contents of a folder, the newest first; a folder that another run is removing has none."""
     found = []
     for path in folder.glob(pattern):
         try:
@@ -422,7 +417,7 @@ def _draws_in(folder: Path) -> list[Path]:
 
 
 def _shapes_beside(path: Path) -> list[Path]:
-    """Return what is stored of the same operation, whatever its shape was, the newest first."""
+    """Return the stored cases of the same operation in any shape, the newest first."""
     pattern = f"{path.name.split('-', maxsplit=1)[0]}-*"
     return [other for other in _newest(path.parent, pattern) if _OURS.fullmatch(other.name)]
 

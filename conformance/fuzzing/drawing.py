@@ -1,4 +1,4 @@
-"""Draws cases from the OpenAPI document; the only place that speaks to schemathesis and its way of drawing."""
+"""Draws cases from the OpenAPI document; the only module that uses schemathesis."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
     from conformance.contract import Contract, Operation, Version
 
-# What Hypothesis keeps from one run to the next has no place in the operator's folder.
+# Hypothesis' own database does not belong in the operator's folder.
 os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(Path(tempfile.gettempdir()) / "conformance-hypothesis"))
 
-#: Nothing is read from or written to files, and no method is called that the document does not have.
+#: No files are read or written, and no method is called that the document does not have.
 _CONFIG: Mapping[str, Any] = {
     "cache": {"enabled": False},
     "generation": {"database": "none", "allow-x00": False},
@@ -46,25 +46,24 @@ _CONFIG: Mapping[str, Any] = {
 
 
 class _TimeIsUpError(BaseException):
-    """Ends the drawing for an operation; not an Exception, so that it is not taken for a failed test."""
+    """Ends the drawing for an operation; not an Exception, so that it is not mistaken for a failed test."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """What cases are drawn from: the document of one version, as schemathesis reads it."""
+    """The source of cases: the document of one version, as schemathesis reads it."""
 
     schema: BaseSchema
 
     def operation(self, operation: Operation) -> APIOperation[Any, Any, Any, Any]:
-        """Return schemathesis' view of an operation."""
+        """Return schemathesis' object for an operation."""
         return self.schema[operation.path][operation.method]
 
 
 def load(contract: Contract, version: Version | None) -> Source:
-    """
-    Read the document of a version into schemathesis.
+    """Load the document of a version into schemathesis.
 
-    Security is left out: who calls is decided by whoever sends a case, and wrong tokens are tested elsewhere.
+    Security is left out: the sender of a case decides who calls, and wrong tokens are tested elsewhere.
     """
     document = contract.for_drawing(version)
     document.pop("security", None)
@@ -76,7 +75,7 @@ def load(contract: Contract, version: Version | None) -> Source:
 
 
 def coverage_cases(source: Source, operation: Operation) -> list[DrawnCase]:
-    """Return schemathesis' deterministic cases: each keyword of the schema met and broken once."""
+    """Return schemathesis' deterministic cases, in which each keyword of the schema is fulfilled and broken once."""
     view = source.operation(operation)
     config = view.schema.config.generation_for(operation=view, phase="coverage")
     modes = [GenerationMode.POSITIVE, GenerationMode.NEGATIVE]
@@ -89,8 +88,7 @@ def coverage_cases(source: Source, operation: Operation) -> list[DrawnCase]:
 def fuzz_cases(
     source: Source, operation: Operation, *, seed: int, max_examples: int, seconds: float
 ) -> list[DrawnCase]:
-    """
-    Return randomly drawn cases, about as many that the schema allows as that break it.
+    """Return randomly drawn cases, about as many that the schema allows as cases that break it.
 
     The same seed and number give the same cases, unless the time (in seconds) ran out before.
     """
@@ -136,13 +134,13 @@ def _examples(
         try:
             limits(drawing)()
         except (_TimeIsUpError, HypothesisException):
-            # Out of time; or nothing can be drawn, as when there is nothing about an operation to get wrong.
+            # Out of time; or nothing can be drawn, because nothing about an operation can be wrong.
             return found
     return found
 
 
 def _given(view: APIOperation[Any, Any, Any, Any]) -> dict[str, str]:
-    """Return the path values that are not drawn: any text is right for them, and fixtures take their place."""
+    """Return the path values that are not drawn: any text is allowed for them, and fixtures replace them."""
     return {
         parameter.name: "1" for parameter in view.path_parameters if _takes_any_text(parameter.definition["schema"])
     }
@@ -166,7 +164,7 @@ def _drawn(operation: Operation, cases: Iterator[Case[Any]] | list[Case[Any]]) -
 
 
 def _as_value(operation: Operation, case: Case[Any]) -> DrawnCase | None:
-    """Return a case as a plain value; None for one that would be the call of something else."""
+    """Return a case as a plain value; None for one that would call another operation."""
     meta = case.meta
     if meta is None or _is_about_headers(meta):
         return None
@@ -190,7 +188,7 @@ def _as_value(operation: Operation, case: Case[Any]) -> DrawnCase | None:
 
 
 def _is_about_headers(meta: Any) -> bool:
-    """Tell whether a header was mutated: the text states none but the token, which is tested elsewhere."""
+    """Tell whether a header was mutated: the text states only the token header, which is tested elsewhere."""
     place = getattr(meta.phase.data, "parameter_location", None)
     return place is not None and str(place.value) in ("header", "cookie")
 

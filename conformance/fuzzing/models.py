@@ -1,4 +1,4 @@
-"""Explores a target with a state machine: drawn moves, a model beside them, a comparison after every step."""
+"""Explores a target with a state machine: random moves, a model beside them, and a comparison after every step."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _STEPS = 12
 
 
 class Model(RuleBasedStateMachine):
-    """
-    A state machine of one area; each example starts with the calls of the last one forgotten.
+    """A state machine for one area; each example forgets the calls of the last one at its start.
 
-    After a move its own place is looked at, and everything else before the moves go on elsewhere, and at the end.
+    After a move, its own place is compared; all other places are compared before the moves go on elsewhere, and at the
+    end.
     """
 
     moved: Any = None
-    """The place of the last moves, as long as nothing else has been looked at since."""
+    """The place of the last moves, as long as no other place has been compared since."""
 
     def __init__(self) -> None:
         """Begin an example."""
@@ -42,20 +42,19 @@ class Model(RuleBasedStateMachine):
         self.moved = None
 
     def look_around(self, moved: Any) -> None:
-        """Hold everything but the place that was moved against the model."""
+        """Compare everything except the place that was moved with the model."""
 
     def teardown(self) -> None:
-        """End an example; one that failed has left nothing to look at."""
+        """End an example; after a failure nothing is left to compare."""
         if self.moved is not None:
             self.look_around(self.moved)
 
 
 def explore(suite: SuiteSession, make: type[Model]) -> None:
-    """
-    Run drawn sequences of moves against the target, seeded by the session.
+    """Run random sequences of moves against the target, with the seed of the session.
 
-    A violation is shrunk to the shortest sequence that shows it; that one is recorded, with all its calls. What the
-    drawn moves never reached is left to the stories: the model leaves no requirement open.
+    A violation is shrunk to the shortest sequence that shows it; that one is recorded, with all its calls. Requirements
+    that the moves never reached are left to the stories: the model leaves no requirement open.
     """
     test = current_test()
     examples = max(3, 4 * suite.options.max_examples // 15)
@@ -70,11 +69,11 @@ def explore(suite: SuiteSession, make: type[Model]) -> None:
         suppress_health_check=list(HealthCheck),
     )
     with test.shrinking():
-        test.on_silence = hypothesis.reject  # the moves so far show nothing; others begin with things arranged anew
+        test.on_silence = hypothesis.reject  # nothing was shown; try another sequence
         try:
             run_state_machine_as_test(seed(suite.seed)(make), settings=options)
         except Violation:
-            test.results.settle(test.declared)  # what the moves would have shown behind it, the stories show
+            test.results.settle(test.declared)  # the stories show what later moves would have shown
             raise
         except Flaky as error:
             raise _told_by(error) from error
@@ -89,13 +88,13 @@ def explore(suite: SuiteSession, make: type[Model]) -> None:
 
 
 def _told_by(error: Flaky) -> Exception:
-    """Return what is known when the same moves end in different ways, as those of a target do that falls silent."""
+    """Return the known result if the same moves end in different ways, as on a target that stops answering."""
     seen = error.exceptions if isinstance(error, ExceptionGroup) else ()
     for kind in (TargetGoneError, RequestsSpentError, Violation, Unmet):
         found = next((one for one in seen if isinstance(one, kind)), None)
         if found is not None:
             return found
     absent = [*current_run().absences.found.values()]
-    if absent:  # one that was found out on the way, so that the moves ended in another way before
+    if absent:  # found absent on the way, so that the same moves ended in another way before
         return OperationAbsent(absent[-1])
     return Unmet(Reason.PRECONDITION, "the target did not answer alike when the same moves were repeated")

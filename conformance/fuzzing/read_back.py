@@ -1,4 +1,4 @@
-"""Read your writes: what a served write was sent is what the resource then holds."""
+"""Read your writes: the resource has the values that a served write sent."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ if TYPE_CHECKING:
 
 
 def must_be_stored(arranged: Arranged, call: Prepared, answer: Answer) -> None:
-    """
-    Read what a served write changed, as the area's keeper, and expect what was sent in it.
+    """Read the changed resource as the area's keeper, and expect the sent values in it.
 
-    A write that shows nowhere is left alone, and so is a switch that cannot be on beside another one. Raise Violation
-    when the resource holds something else, Unmet when it cannot be read or is locked.
+    A write that shows nowhere is skipped, and so is a switch that cannot be on beside another one. Raise Violation when
+    the resource has other values, Unmet when it cannot be read or is locked.
     """
     read_back = arranged.request_example.read_back
     if read_back is None or not isinstance(call.body, dict) or not shown_by(read_back, call.body):
@@ -38,5 +37,5 @@ def must_be_stored(arranged: Arranged, call: Prepared, answer: Answer) -> None:
 
 
 def shown_by(read_back: ReadBack, body: dict[str, Any]) -> bool:
-    """Tell whether anything that a body sends shows when the resource is read."""
+    """Tell whether anything in a sent body shows when the resource is read."""
     return bool(body.keys() & {*read_back.shows, *read_back.lists})

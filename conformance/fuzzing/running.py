@@ -1,4 +1,4 @@
-"""Sends drawn cases, many at once, judges each, and makes one small failing call out of many large ones."""
+"""Sends drawn cases, many at once, judges each, and reduces many large failing calls to one small one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from conformance.suite.expectations import Caller
 
 _READ_BACK_AT_MOST = 24
-#: Correct calls, and such as a service may take, of an operation whose product no operation takes away.
+#: Number of correct, or possibly acceptable, calls of an operation whose product no operation removes.
 _FOR_GOOD_AT_MOST, _ODD_AT_MOST = 1, 6
 _TRIES_TO_SHRINK = 40
 _GROWN_LONG = 50  # entries
@@ -44,40 +44,40 @@ class Failure:
     place: str = ""
     """JSON pointer into the body of the answer."""
     may_be_load: bool = False
-    """Whether many calls at once may be the cause, so that only a call alone can show it."""
+    """Whether concurrent calls may be the cause, so that only a call alone can show it."""
 
     @property
     def group(self) -> tuple[str, str, str]:
-        """What makes two failures the same one: requirement, place without positions in lists, what was expected."""
+        """The key of equal failures: requirement, place without positions in lists, what was expected."""
         return (self.requirement, re.sub(r"/\d+", "/*", self.place), self.expected)
 
     @property
     def size(self) -> tuple[int, str]:
-        """How large the call is; of two failures the smaller one is shown."""
+        """The size of the call; of two failures the smaller one is shown."""
         wire = repr(self.case.wire)
         return (len(wire), wire)
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What came of the cases of one operation."""
+    """The results of the cases of one operation."""
 
     sent: int = 0
     served: int = 0
     """Correct calls that were served."""
     declined: int = 0
-    """Correct calls that were refused; the schema does not know every rule."""
+    """Correct calls that were refused; the schema does not contain every rule."""
     refused: int = 0
     """Calls that must be refused, and were."""
     unanswered: int = 0
     failures: tuple[Failure, ...] = ()
-    """One for each group, as small as it could be made."""
+    """One failure for each group, as small as possible."""
     failing: tuple[DrawnCase, ...] = ()
-    """Every drawn case that showed one of them, as it was drawn."""
+    """Every drawn case that showed a failure, as it was drawn."""
 
     @property
     def why_nothing_was_served(self) -> str:
-        """Say what became of the correct calls instead."""
+        """Say what happened to the correct calls instead."""
         unheard = f", and {self.unanswered} of {self.sent} calls got no answer" if self.unanswered else ""
         return f"no correct call was served: {self.declined} were refused{unheard}"
 
@@ -88,7 +88,7 @@ class _Sending:
     caller: Caller
     adapter: CaseAdapter
     breaks_always: bool = False
-    """Whether the service breaks with whatever is right as well: then no value of a wrong call is to blame."""
+    """Whether correct calls break the service as well: then no wrong value is to blame."""
 
     def all(self, cases: Sequence[DrawnCase]) -> list[tuple[DrawnCase, Exchange]]:
         """Send cases, several at once, and return them with their answers in the order of the cases."""
@@ -101,7 +101,7 @@ class _Sending:
         return list(zip(cases, exchanges, strict=True))
 
     def exchange(self, call: Call) -> Exchange:
-        """Send one call and go where it leads: from an older name to the newer one, or to where a file is kept."""
+        """Send one call and follow redirects: from an older name to the newer one, or to the place of a file."""
         client, operation = current_run().client, self.arranged.operation
         try:
             exchange = client.perform(call)
@@ -111,10 +111,10 @@ class _Sending:
         return client.follow(exchange) if leads_on else exchange
 
     def own(self, cases: Iterable[DrawnCase]) -> list[DrawnCase]:
-        """
-        Leave out the calls that may reach what is not the run's own, and count them.
+        """Leave out the calls that may reach things that are not the run's own, and count them.
 
-        So is what may be served, but for the first call, where each would add for good to what has grown long already.
+        If each served call would permanently add to a list that is long already, leave out those that may be served,
+        except the first call.
         """
         run, found, operation = current_run(), list(cases), self.arranged.operation
         if operation.is_read:
@@ -134,14 +134,14 @@ class _Sending:
         return failures + self.not_stored(case, exchange)
 
     def again(self, case: DrawnCase) -> DrawnCase:
-        """Arrange anew, and return a case with the path values that the arrangement now has."""
+        """Arrange again, and return a case with the path values of the new arrangement."""
         self.arranged.again()
         return self.adapter.rebind(self.adapter.diagnose(case), self.arranged.call.path_values)
 
     # -- judging -------------------------------------------------------------------------------------------------------
 
     def judged(self, case: DrawnCase, exchange: Exchange) -> Iterator[Failure]:
-        """Yield what no reading of the text allows about one answer."""
+        """Yield everything in one answer that no reading of the text allows."""
         status, operation = exchange.status, self.arranged.operation
         if status is None or self._says_nothing(case, status):
             return
@@ -163,26 +163,26 @@ class _Sending:
                 yield Failure(case, finding.requirement, finding.expected, finding.actual, (exchange,), finding.place)
 
     def _says_nothing(self, case: DrawnCase, status: int) -> bool:
-        """Tell whether an answer is none of this operation."""
+        """Tell whether an answer is not one of this operation."""
         if self.arranged.operation.alias_of and 300 <= status < 400:  # noqa: PLR2004 - HTTP's own numbers
-            return True  # an older name may send its callers to the newer one, which is judged by itself
-        # What is no number may lead to no operation at all.
+            return True  # an older name may redirect to the newer one, which is judged by itself
+        # A value that is no number may match no route at all.
         is_astray = status == HTTPStatus.NOT_IMPLEMENTED and any(mutation.place == "path" for mutation in case.mutated)
         return is_astray or status == HTTPStatus.TOO_MANY_REQUESTS
 
     @property
     def _may_be_there(self) -> bool:
-        """Whether a case adds to a list what another one may have added: which success answers that is not stated."""
+        """Whether a case may add to a list what another one has added: which success answers that is not stated."""
         read_back = self.arranged.request_example.read_back
         return read_back is not None and bool(read_back.lists)
 
     def not_stored(self, case: DrawnCase, exchange: Exchange) -> list[Failure]:
-        """Read a served, correct write back and return what is not there."""
+        """Read back a served, correct write and return what is missing."""
         read_back = self.arranged.request_example.read_back
         if read_back is None or not case.is_positive or not exchange.is_success or not isinstance(case.body, dict):
             return []
         try:
-            # Looked for by the number, whatever it was written by.
+            # Read by number, whichever name the write used.
             by_number = replace(case, path_values=tuple(map(self._by_number, case.path_values)))
             must_be_stored(self.arranged, by_number.prepared(self.arranged.operation), Answer(exchange))
         except Violation as violation:
@@ -201,17 +201,16 @@ class _Sending:
 
     @property
     def success(self) -> str:
-        """The requirement that the operation's documented success states."""
+        """The requirement of the operation's documented success."""
         return self.arranged.operation.success.requirement or "conventions.path-prefix"
 
 
 def run_cases(arranged: Arranged, caller: Caller, cases: Iterable[DrawnCase]) -> Tally:
-    """
-    Send the cases of an arranged operation by one actor and record what their answers show.
+    """Send the cases of an arranged operation as one actor and record what their answers show.
 
-    First what must be refused, with the state read before and after; then other wrong calls, of which only a server
-    error or an undocumented answer is held against the target; then correct calls, some of them one by one with the
-    resource read back. Failures of the same kind are one, shown by the smallest call that still fails.
+    First the calls that must be refused, with the state read before and after; then other wrong calls, which fail only
+    with a server error or an undocumented answer; then correct calls, some of them one by one with the resource read
+    back. Failures of the same kind are combined and shown by the smallest call that still fails.
     """
     adapter = CaseAdapter(arranged.operation, full_path_in(arranged.place.profile, arranged.call.path))
     sending = _Sending(arranged, caller, adapter)
@@ -219,7 +218,7 @@ def run_cases(arranged: Arranged, caller: Caller, cases: Iterable[DrawnCase]) ->
     owed = [case for case in fitted if adapter.must_be_refused(case)]
     wrong = [case for case in fitted if not case.is_positive and not adapter.must_be_refused(case)]
     right = [case for case in fitted if case.is_positive]
-    # What holds by the number holds by the path. The arranged call, which is the first, shows whether it is served.
+    # What holds by number holds by path. The arranged call, sent first, shows whether the path is served.
     right = [adapter.by_path(case) if place % 2 else case for place, case in enumerate(right)]
     if arranged.request_example.stays:
         right, wrong = right[:_FOR_GOOD_AT_MOST], wrong[:_ODD_AT_MOST]
@@ -243,7 +242,7 @@ def run_cases(arranged: Arranged, caller: Caller, cases: Iterable[DrawnCase]) ->
 
 
 def _control(arranged: Arranged) -> DrawnCase:
-    """Return the arranged call itself as a case: it shows that the others are asked of somebody who answers."""
+    """Return the arranged call itself as a case: it shows that the caller of the other cases is served."""
     call = arranged.call
     return DrawnCase(
         operation=call.operation.id,
@@ -257,7 +256,7 @@ def _control(arranged: Arranged) -> DrawnCase:
 
 
 def _all_refused(answered: list[tuple[DrawnCase, Exchange]]) -> bool:
-    """Tell whether nothing was served, so that what was arranged is as it was."""
+    """Tell whether nothing was served, so that the arrangement is unchanged."""
     return all(exchange.is_refusal for _, exchange in answered)
 
 
@@ -266,7 +265,7 @@ def _moved(sending: _Sending, case: DrawnCase) -> DrawnCase:
 
 
 def _send_what_must_be_refused(sending: _Sending, cases: list[DrawnCase]) -> list[tuple[DrawnCase, Exchange]]:
-    """Send what must be refused; when all of it was, the state must be what it was before."""
+    """Send what must be refused; if all of it was, the state must be the same as before."""
     before = sending.arranged.state() if cases else None
     answered = sending.all(cases)
     if cases and _all_refused(answered):
@@ -283,7 +282,7 @@ def _send_correct_ones(
     sending: _Sending,
     cases: list[DrawnCase],
 ) -> tuple[list[tuple[DrawnCase, Exchange]], list[Failure]]:
-    """Send correct calls: some one by one, read back, and the others at once; return what was lost, too."""
+    """Send correct calls: some one by one, read back, and the others at once; also return lost values."""
     cases = [_moved(sending, case) for case in cases]
     read_back = sending.arranged.request_example.read_back
     one_by_one = cases[:_READ_BACK_AT_MOST] if read_back else []
@@ -323,7 +322,7 @@ def _record_what_held(sending: _Sending, answered: list[tuple[DrawnCase, Exchang
 
 
 def grouped(failures: Iterable[Failure]) -> dict[tuple[str, str, str], list[Failure]]:
-    """Return failures by what makes them the same, the smallest call of each group first, whatever their order."""
+    """Return failures by group, with the smallest call of each group first, in an order that does not vary."""
     groups: dict[tuple[str, str, str], list[Failure]] = {}
     for failure in failures:
         groups.setdefault(failure.group, []).append(failure)
@@ -331,7 +330,7 @@ def grouped(failures: Iterable[Failure]) -> dict[tuple[str, str, str], list[Fail
 
 
 def _recorded(sending: _Sending, failures: list[Failure]) -> Iterator[Failure]:
-    """Record one failure for each group, made as small as it can be, and yield it."""
+    """Record one failure for each group, made as small as possible, and yield it."""
     test = current_test()
     for group in grouped(failures).values():
         first = Violation(group[0].expected, group[0].actual, *group[0].exchanges)
@@ -352,7 +351,7 @@ def _recorded(sending: _Sending, failures: list[Failure]) -> Iterator[Failure]:
 
 
 def _origins(failures: Iterable[Failure], shown: Iterable[Failure]) -> Iterator[DrawnCase]:
-    """Yield the cases as they were drawn of those failures that were shown, each once."""
+    """Yield the original drawn cases of the failures that were shown, each once."""
     groups = {failure.group for failure in shown}
     found = {failure.case.wire: failure.case.origin for failure in failures if failure.group in groups}
     return filter(None, found.values())
@@ -364,11 +363,10 @@ def _line(failure: Failure) -> str:
 
 
 def shrunk(failure: Failure, send: Any, again: Any) -> Failure | None:
-    """
-    Leave out of a failing call one thing after another as long as it fails in the same way.
+    """Remove one part after another from a failing call, as long as it fails in the same way.
 
-    `send` sends a case alone and returns its failures, `again` arranges anew and returns the case as it then is.
-    Return the smallest failure seen; None when the call does not fail again.
+    `send` sends a case alone and returns its failures, `again` arranges again and returns the case for the new
+    arrangement. Return the smallest failure seen; None when the call does not fail again.
     """
 
     def same(case: DrawnCase) -> Failure | None:

@@ -18,18 +18,17 @@ if TYPE_CHECKING:
 
 
 class SessionCases:
-    """
-    The corpora of a session, by the version of the target.
+    """The corpora of a session, by the version of the target.
 
-    One process of a session draws, and its workers take from a folder what it has drawn.
+    One process of a session draws, and its workers take the drawn cases from a folder.
     """
 
     def __init__(self, contract: Contract, budget: Budget, folder: Path | None) -> None:
-        """Begin with nothing drawn; `folder` is where cases are kept from run to run, if anywhere."""
+        """Begin with nothing drawn; `folder` keeps cases from run to run, if given."""
         self.budget = budget
         self.folder = folder
         self.shared: Path | None = None
-        """The folder through which workers are given cases; it lasts as long as the session that draws."""
+        """The folder from which workers take cases; it exists as long as the session that draws."""
         self._draws = True
         self._contract = contract
         self._corpora: dict[Version | None, Corpus] = {}
@@ -43,33 +42,33 @@ class SessionCases:
         return self._corpora[version]
 
     def draw_ahead(self, operations: Iterable[str], version: Version | None) -> None:
-        """Begin to draw, in another process, what tests of these operations ask for; for workers, if shared."""
+        """Start drawing the cases for tests of these operations in another process; for workers, if shared."""
         known = {operation.id: operation for operation in self._contract.operations(version)}
         wanted = [(known[name], phase) for name in operations for phase in PHASES]
         self.corpus(version).draw_ahead(wanted, self.budget, self.shared)
 
     def share(self) -> Path:
-        """Let workers have what is drawn from now on, and return the folder in which they find it."""
+        """Let workers have the cases drawn from now on, and return the folder in which they find them."""
         if self.shared is None:
             self.shared = Path(tempfile.mkdtemp(prefix="conformance-drawn-"))
         return self.shared
 
     def take_from(self, folder: Path) -> None:
-        """Draw nothing: take all from a folder that another process shares."""
+        """Draw nothing: take all cases from a folder that another process fills."""
         self.shared, self._draws = folder, False
 
     @property
     def counts(self) -> Counter[str]:
-        """How many cases of which sort were drawn."""
+        """Number of cases by sort."""
         return sum((corpus.counts for corpus in self._corpora.values()), Counter())
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What could not be read or stored of the cases that are kept from run to run."""
+        """Problems with reading or storing the cases that are kept from run to run."""
         return tuple(corpus.warning for corpus in self._corpora.values() if corpus.warning)
 
     def close(self) -> None:
-        """Draw nothing more, and remove what was shared."""
+        """Stop drawing, and remove the shared folder."""
         for corpus in self._corpora.values():
             corpus.close()
         if self.shared is not None and self._draws:

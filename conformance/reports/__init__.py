@@ -1,4 +1,4 @@
-"""Everything that is rendered from the record of a run. The same record gives the same bytes, whenever and wherever."""
+"""All report formats. They are made only from the record of a run; the same record always gives the same bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from conformance.results.record import RunRecord
 
 
-#: Texts by their path below the folder of the run; a long one piece by piece.
+#: Texts by their path below the folder of the run; a long text comes in pieces.
 Files = Mapping[str, str | Iterable[str]]
 
 
@@ -32,11 +32,11 @@ class Format:
 
     name: str
     file: str
-    """File or folder, below the folder of the run, that a person or a program opens; empty for what is printed."""
+    """File or folder to open, below the folder of the run; empty for a format that is printed."""
     render: Callable[[Facts, Mapping[str, str]], Files]
     """Returns its files; also gets the SHA-256 of the files of the formats before it, by their path."""
     stale: str | None = None
-    """Pattern of the files of an earlier rendering that must not stay beside those of this one."""
+    """Pattern of files from an earlier rendering that must not remain beside the new ones."""
 
 
 def _in_one_file(name: str, file: str, render: Callable[[Facts], str | Iterable[str]]) -> Format:
@@ -44,12 +44,12 @@ def _in_one_file(name: str, file: str, render: Callable[[Facts], str | Iterable[
 
 
 def _attestation(facts: Facts, digests: Mapping[str, str]) -> Files:
-    """Name the reports that are one file each: those of Allure are hundreds."""
+    """Name the reports that consist of one file; Allure has hundreds."""
     text = attestation.render(facts, {name: digest for name, digest in digests.items() if "/" not in name})
     return {} if text is None else {"attestation.json": text}
 
 
-#: Every format by the name that an operator gives it.
+#: Every format by the name that an operator uses.
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
         form.name: form
@@ -69,12 +69,12 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         )
     },
 )
-#: Those that a run writes by itself.
+#: Formats that a run writes without being asked.
 WRITTEN = tuple(form.name for form in FORMATS.values() if form.file)
 
 
 def render_all(record: RunRecord, folder: Path) -> tuple[Path, ...]:
-    """Render a record in every format that is written into files; see `render`."""
+    """Render a record in every format that is written to files; see `render`."""
     return render(record, WRITTEN, folder)
 
 
@@ -86,12 +86,11 @@ def printed(record: RunRecord, format_: str) -> str:
 def render(
     record: RunRecord, formats: Collection[str], folder: Path, *, unverified_as: str = "error"
 ) -> tuple[Path, ...]:
-    """
-    Render a record, also one that was cut off, in the named formats into a folder, which is made.
+    """Render a record, also an incomplete one, in the named formats into a folder, which is created.
 
     `unverified_as` is how JUnit shows a `must` that was not verified. Return what was written, in the order of FORMATS.
-    Raise UsageError for a format that does not exist, and, when all others are written, for those that could not be;
-    ReportError for those that could not be made.
+    Raise UsageError for a format that does not exist, and, after all others are written, for those that could not be
+    written; ReportError for those that could not be rendered.
     """
     unknown = [name for name in formats if name not in FORMATS]
     if unknown:
@@ -114,7 +113,7 @@ def render(
             written += [folder / form.file] if files else []
         except OSError as error:
             unwritten.setdefault(error.strerror or str(error), []).append(form.name)
-        except Exception as error:  # noqa: BLE001 - what one renderer stumbles over must not cost the other reports
+        except Exception as error:  # noqa: BLE001 - an error in one renderer must not cost the other reports
             problems.append(f"The {form.name} report could not be made: {type(error).__name__}: {error}.")
     is_broken = bool(problems)
     problems += [
@@ -127,7 +126,7 @@ def render(
 
 
 def _digests_of_others(folder: Path, formats: Collection[str]) -> dict[str, str]:
-    """Return the SHA-256 of the reports that lie in a folder and are not written now, for who vouches for all."""
+    """Return the SHA-256 of the reports in a folder that are not written now, for the attestation of all reports."""
     others = [FORMATS[name] for name in WRITTEN if name not in formats and name != "attestation"]
     files = {file for form in others if "attestation" in formats for file in folder.glob(form.stale or form.file)}
     return {
@@ -136,24 +135,23 @@ def _digests_of_others(folder: Path, formats: Collection[str]) -> dict[str, str]
 
 
 def take_away(folder: Path) -> None:
-    """Remove the reports of an earlier run, so that nobody takes them for those of the run that begins there."""
+    """Remove the reports of an earlier run, so that nobody mistakes them for those of the run that begins there."""
     for old in reports_in(folder):
-        with suppress(OSError):  # what cannot be removed can perhaps be written over, and that is told
+        with suppress(OSError):  # a file that cannot be removed can perhaps be overwritten; if not, that is reported
             old.unlink()
 
 
 def reports_in(folder: Path) -> list[Path]:
-    """Return the files of reports in the folder of a run."""
+    """Return the report files in the folder of a run."""
     patterns = {pattern for name in WRITTEN for pattern in (FORMATS[name].file, FORMATS[name].stale) if pattern}
     return sorted({file for pattern in patterns for file in folder.glob(pattern) if not file.is_dir()})
 
 
 def set_aside(folder: Path) -> str | None:
-    """
-    Move the record of an earlier run and its reports out of a folder: FOLDER.1 beside it, or the first that is free.
+    """Move the record of an earlier run and its reports out of a folder: to FOLDER.1 beside it, or the first free one.
 
-    Ledgers stay, for they say what still has to be put back. Return a sentence that says where the record is now, None
-    where there was none. Raise UsageError while that run is still writing, or when its record cannot be moved.
+    Ledgers stay, because they say what still has to be restored. Return a sentence that says where the record is now,
+    None if there was none. Raise UsageError while that run is still writing, or when its record cannot be moved.
     """
     record = folder / "results.jsonl"
     if not record.is_file() or not record.stat().st_size:
@@ -169,7 +167,7 @@ def set_aside(folder: Path) -> str | None:
                 file.rename(place)
     except OSError as error:
         if aside is not None:
-            with suppress(OSError):  # it stays where something could be moved
+            with suppress(OSError):  # it stays if something could be moved
                 aside.rmdir()
         raise UsageError(
             f"{folder} holds the record of an earlier run, which cannot be moved to a folder beside it: "
@@ -184,11 +182,11 @@ def _made_beside(folder: Path) -> Path:
         with suppress(FileExistsError):
             aside.mkdir()
             return aside
-    raise AssertionError  # numbers do not end
+    raise AssertionError  # there is always another number
 
 
 def _write(form: Format, texts: Files, folder: Path) -> Mapping[str, str]:
-    """Write the files of a format, and return the SHA-256 of each; raise OSError where one cannot be written whole."""
+    """Write the files of a format, and return the SHA-256 of each; raise OSError if one cannot be written in full."""
     digests = {}
     for old in sorted(folder.glob(form.stale)) if form.stale else ():
         old.unlink()
@@ -199,12 +197,12 @@ def _write(form: Format, texts: Files, folder: Path) -> Mapping[str, str]:
         try:
             with file.open("wb") as stream:
                 for piece in (text,) if isinstance(text, str) else text:
-                    # Half a surrogate pair, which JSON may hold, has no bytes of its own; its escape has.
+                    # An unpaired surrogate, which JSON may contain, has no bytes of its own, but its escape has.
                     content = piece.encode("utf-8", "backslashreplace")
                     stream.write(content)
                     digest.update(content)
         except OSError:
-            with suppress(OSError):  # a part of a report would be taken for one
+            with suppress(OSError):  # so that a partial file is not mistaken for a report
                 file.unlink()
             raise
         digests[name] = digest.hexdigest()
@@ -212,7 +210,7 @@ def _write(form: Format, texts: Files, folder: Path) -> Mapping[str, str]:
 
 
 def write_text(file: Path, text: str) -> None:
-    """Write a page, its folder made; raise UsageError when that is not possible."""
+    """Write a page, and create its folder; raise UsageError when that is not possible."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text.encode("utf-8", "backslashreplace"))

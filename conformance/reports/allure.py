@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from conformance.results.record import Check, Evidence
 
 FOLDER = "allure-results"
-#: Begins the name of every file, so that a second rendering finds its own and nobody else's.
+#: Prefix of every file name, so that a second rendering finds only its own files.
 PREFIX = "conformance-"
 
 _SHOWN_BODY = 20_000
@@ -57,12 +57,12 @@ _STATUSES: Mapping[Verdict, str] = {
 
 
 def render(facts: Facts) -> Mapping[str, str]:
-    """
-    Return the text of every result and attachment by its path.
+    """Return the text of every result and attachment by its path.
 
-    Passed and failed are as many as in the record. Inconclusive is `unknown`, and what the suite itself broke on is
-    `broken`; everything else that was not verified is `skipped`. Identifiers come from target and requirement, so that
-    runs of one target make a history. What no requirement tells, such as a broken test, is a result of its own.
+    The numbers of passed and failed results are those of the record. Inconclusive becomes `unknown`, and an error of
+    the suite itself `broken`; everything else that was not verified becomes `skipped`. Identifiers come from target and
+    requirement, so that runs of one target form a history. Problems outside any requirement, such as a broken test,
+    become results of their own.
     """
     folder = _Folder(facts)
     for row in facts.result.rows:
@@ -165,7 +165,7 @@ class _Folder:
 
 
 def _parameter(name: str, value: object) -> Parameter:
-    # Excluded: Allure would otherwise begin a new history when, say, the version changes.
+    # Excluded: otherwise Allure would begin a new history when, for example, the version changes.
     return Parameter(name=name, value=clip(value, 1000), excluded=True)
 
 
@@ -205,7 +205,7 @@ def _environment(facts: Facts) -> str:
 
 
 def _property_value(value: object) -> str:
-    """Write a value so that a Java properties file, which is Latin-1, says the same."""
+    """Write a value so that a Java properties file, which is Latin-1, has the same content."""
     escaped = one_line(value, 1000).replace("\\", "\\\\")
     units = escaped.encode("utf-16-be")
     codes = (int.from_bytes(units[at : at + 2]) for at in range(0, len(units), 2))

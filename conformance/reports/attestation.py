@@ -23,11 +23,10 @@ _RESULTS = {
 
 
 def render(facts: Facts, digests: Mapping[str, str]) -> str | None:
-    """
-    Return the statement with the digests of the other files, by their path; None when the operator named no subject.
+    """Return the statement with the digests of the other files, by their path; None when the operator named no subject.
 
-    PASSED is a conformant run alone. What only selected requirements or an incomplete run show is WARNED, whatever
-    else it came to is FAILED.
+    Only a conformant run is PASSED. A run of selected requirements, or an incomplete one, is WARNED; every other result
+    is FAILED.
     """
     header = facts.record.header
     if not header.subjects:

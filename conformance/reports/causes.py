@@ -1,4 +1,4 @@
-"""One cause, one place: what failed by the same answer to the same call, and what is open for the same reason."""
+"""Groups requirements by cause: those that fail by the same answer to the same call, and those open for one reason."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 _Key = tuple[str, int | None, str, str]
 
-#: What differs from call to call of one operation: numbers, encoded paths, pages and generated names.
+#: Parts that differ between calls of one operation: numbers, encoded paths, pages and generated names.
 _OF_ONE_TEST = re.compile(r"\btests/[\w/]+\.py::\w+(?:\[[^\]]*\])?:? ?")
 _SHOWN_IDS = 3
-#: What differs between reasons that are one: numbers, queries and lists of them.
+#: Parts that differ between equal reasons: numbers, queries and lists of them.
 _OF_ONE_REASON = re.compile(r"\?[^\s,;]*|\[[^\]]*\]|\b\d+\b(?!\.)")
-#: How it is told that no integration of the profile has certain parameters.
+#: The message that no integration of the profile has certain parameters.
 _NO_INTEGRATION = re.compile(r"no integration of the profile has (\w+(?: and \w+)*): ")
 _STATUS = re.compile(r"\bstatus \d{3}\b")
 _OF_ONE_CALL = re.compile(r"(?<=/)(?:\d+|[^/?]*%2F[^/?]*)(?=[/?]|$)|\?.*$|\b\d{2,}\b", re.IGNORECASE)
@@ -33,21 +33,21 @@ _OF_ONE_CALL = re.compile(r"(?<=/)(?:\d+|[^/?]*%2F[^/?]*)(?=[/?]|$)|\?.*$|\b\d{2
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One thing that went wrong, with all requirements that it violates."""
+    """One cause of failures, with all requirements that it violates."""
 
     check: Check
-    """The check that shows it best."""
+    """The check that shows it most clearly."""
     rows: tuple[RequirementVerdict, ...]
     """Violations first."""
 
     @property
     def head(self) -> RequirementVerdict:
-        """The requirement under whose name it is shown."""
+        """The requirement that represents it."""
         return self.rows[0]
 
     @property
     def further(self) -> tuple[Check, ...]:
-        """The other failed checks of all of them, without those that say the same of the same calls."""
+        """The other failed checks of all its requirements, without those that say the same about the same calls."""
         seen = {(self.check.expected, self.check.actual, self.check.place, self.check.evidence)}
         found = []
         for check in (check for row in self.rows for check in row.failures):
@@ -59,32 +59,31 @@ class Cause:
 
     @property
     def others(self) -> tuple[RequirementVerdict, ...]:
-        """The requirements below it."""
+        """The requirements listed below it."""
         return self.rows[1:]
 
 
 def causes(rows: Iterable[RequirementVerdict]) -> tuple[Cause, ...]:
-    """
-    Group requirements that failed, in their order: each stands with the others that the same answer violates.
+    """Group requirements that failed, in their order: each is listed with the others that the same answer violates.
 
-    The same is the same operation, status, place and finding. A requirement that failed for several reasons stands
-    where most others do.
+    Answers are the same if operation, status, place and finding are equal. A requirement that failed for several
+    reasons is listed under the reason that most others share.
     """
     failed = tuple(rows)
-    # What failed and what is unstable, a violation and a warning, what is known and what is new, stays apart.
+    # Failed and unstable, violation and warning, known and new results stay in separate groups.
     common = Counter(
         (_weight(row), key) for row in failed for key in dict.fromkeys(_key(check) for check in row.failures)
     )
     groups: dict[tuple[object, _Key], list[tuple[RequirementVerdict, Check]]] = {}
     for row in failed:
-        # Of reasons that are as common as each other, `max` takes the first.
+        # If several reasons are equally common, `max` takes the first.
         check = max(row.failures, key=lambda entry, row=row: common[_weight(row), _key(entry)])  # type: ignore[misc]
         groups.setdefault((_weight(row), _key(check)), []).append((row, check))
     return tuple(Cause(members[0][1], tuple(row for row, _ in members)) for members in groups.values())
 
 
 def guilty(check: Check) -> str:
-    """Return method and path of the call that shows a failure, without what differs from call to call."""
+    """Return method and path of the call that shows a failure, without the parts that differ between calls."""
     return _OF_ONE_CALL.sub("*", check.evidence[-1].request.partition("?")[0]) if check.evidence else ""
 
 
@@ -92,7 +91,7 @@ def _key(check: Check) -> _Key:
     if not check.evidence:
         return (check.test, None, check.place or "", check.actual or check.detail or "")
     status = check.evidence[-1].status
-    # Served where it must be refused is another thing than served in a wrong way, and differs by who was served.
+    # Served though it must be refused is another failure than served in a wrong way, and depends on who was served.
     is_undue = (check.expected or "").startswith("a refusal")
     call = f"{check.evidence[-1].actor} may {guilty(check)}" if is_undue else guilty(check)
     return (call, status, check.place or "", _OF_ONE_CALL.sub("*", check.actual or check.detail or ""))
@@ -105,7 +104,7 @@ def _weight(row: RequirementVerdict) -> tuple[bool, Verdict, bool]:
 # -- what was not verified ---------------------------------------------------------------------------------------------
 
 
-#: How it is told that a profile lacks an actor or fixture, or one value of it.
+#: The messages that a profile lacks an actor or fixture, or one of its values.
 _LACKING = re.compile(
     r"(?:actor|fixture) '(\w+)' (?:is not in the target profile|of the target profile does not give '(\w+)')"
     r"|the profile does not give '(\w+)' of (\w+)"
@@ -114,29 +113,29 @@ _LACKING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Statements that were left open for the same reason."""
+    """Statements that are open for the same reason."""
 
     reason: str
     detail: str
     ids: tuple[str, ...]
     owed: int
     paste: str = ""
-    """What closes it, as lines of a profile; empty where nothing in the profile does."""
+    """Lines of a profile that close it; empty if nothing in the profile does."""
 
     @property
     def shown(self) -> str:
-        """Some of the ids, and how many more there are."""
+        """Some of the ids, and the number of the others."""
         more = len(self.ids) - _SHOWN_IDS
         return ", ".join(self.ids[:_SHOWN_IDS]) + (f" and {more} more" if more > 0 else "")
 
     @property
     def weight(self) -> str:
-        """How much of the verdict waits for it."""
+        """The number of musts that it keeps open, in words."""
         return f"{self.owed} must{'' if self.owed == 1 else 's'}"
 
 
 def gap_groups(rows: Iterable[RequirementVerdict]) -> tuple[Gap, ...]:
-    """Group requirements that were left open by what closes them: what the verdict waits for first, most first."""
+    """Group open requirements by what closes them: first those that decide the verdict, largest group first."""
     found: dict[tuple[str, str, str], list[tuple[str, RequirementVerdict]]] = {}
     for row in rows:
         if row.requirement.selected:
@@ -155,7 +154,7 @@ def _owed(members: Iterable[tuple[str, RequirementVerdict]]) -> int:
 
 
 def _together(members: Iterable[tuple[str, RequirementVerdict]]) -> str:
-    """Return the reason of a group; of one that names a parameter each, all of these."""
+    """Return the reason of a group; if its reasons each name a parameter, name them all."""
     details = list(dict.fromkeys(detail for detail, _ in members))
     lacking = [_NO_INTEGRATION.match(detail) for detail in details]
     names = sorted({name for found in lacking if found for name in found[1].split(" and ")})
@@ -167,7 +166,7 @@ def _together(members: Iterable[tuple[str, RequirementVerdict]]) -> str:
 
 
 def _common(detail: str) -> str:
-    """Return what reasons have in common that come from the same answer to calls about different things."""
+    """Return the common part of reasons that come from the same answer to calls about different things."""
     if _NO_INTEGRATION.match(detail):
         return "no integration of the profile has it"
     statuses = _STATUS.findall(detail)
@@ -175,7 +174,7 @@ def _common(detail: str) -> str:
 
 
 def _closed_by(row: RequirementVerdict) -> tuple[str, str]:
-    """Return what keeps a requirement open, and what to paste into the profile where that closes it."""
+    """Return the reason why a requirement is open, and the lines for the profile that close it, if there are any."""
     detail = row.detail or ""
     lacking = _LACKING.search(detail) if row.reason is Reason.PREREQUISITE_MISSING else None
     name, value = (lacking[1] or lacking[4], lacking[2] or lacking[3]) if lacking else ("", None)

@@ -1,4 +1,4 @@
-"""Several runs beside each other, each of another target: requirements, observations and speed that are not alike."""
+"""Several runs side by side, each of another target: differences in requirements, observations and speed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FEWEST = 2
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One thing, and what each target made of it, in the order of the targets; empty where it is not in a run."""
+    """One thing, with the result of each target, in the order of the targets; empty if it is not in a run."""
 
     name: str
     level: str
@@ -36,23 +36,23 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What is not alike among several targets."""
+    """The differences between several targets."""
 
     targets: tuple[str, ...]
-    """A name for each, no two alike."""
+    """A unique name for each."""
     sides: tuple[Side, ...]
     areas: tuple[Row, ...]
-    """The verdict of each area, alike or not."""
+    """The verdict of each area, equal or not."""
     requirements: tuple[Row, ...]
     """Requirements whose verdicts differ."""
     observations: tuple[Row, ...]
-    """What the targets chose where the specification is silent, as far as they chose otherwise."""
+    """Choices of the targets where the specification is silent, as far as they differ."""
     speed: tuple[Row, ...]
-    """Milliseconds within which half of the calls of an operation were answered, and 95 of 100."""
+    """Milliseconds in which half of the calls of an operation were answered, and 95 of 100."""
     alike: int
-    """How many requirements came to the same verdict everywhere."""
+    """Number of requirements with the same verdict for all targets."""
     not_run: tuple[str, ...]
-    """The targets that could not be tested, so that nothing of them is held against the others."""
+    """The targets that could not be tested, so that their missing results do not count as differences."""
 
     @property
     def summary(self) -> str:
@@ -127,16 +127,16 @@ def _speed(runs: Sequence[Facts]) -> tuple[Row, ...]:
     return tuple(Row(name, "", tuple(operations.get(name, "") for operations in every)) for name in names)
 
 
-# -- the forms of it ---------------------------------------------------------------------------------------------------
+# -- output formats ----------------------------------------------------------------------------------------------------
 
 
 def comparison_as_json(comparison: Comparison) -> str:
-    """Return the comparison for programs."""
+    """Return the comparison as JSON."""
     return json.dumps({"form": COMPARISON_FORM, **asdict(comparison)}, ensure_ascii=False, indent=2) + "\n"
 
 
 def comparison_as_markdown(comparison: Comparison) -> str:
-    """Return the comparison for people who read text."""
+    """Return the comparison as Markdown."""
     heads = [words(target) for target in comparison.targets]
     lines = [f"## {words(comparison.summary)}", "", "| | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
     for label, show in _SHOWN_OF_SIDES.items():
@@ -149,7 +149,7 @@ def comparison_as_markdown(comparison: Comparison) -> str:
 
 
 def comparison_as_html(comparison: Comparison) -> str:
-    """Return the comparison as a page."""
+    """Return the comparison as an HTML page."""
     return template("comparison.html.j2").render(
         comparison=comparison,
         facts={label: [show(side) for side in comparison.sides] for label, show in _SHOWN_OF_SIDES.items()},

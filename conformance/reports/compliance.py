@@ -1,4 +1,4 @@
-"""`compliance.html`: what an auditor or a customer reads; it prints to at most six A4 pages."""
+"""`compliance.html`: the report for an auditor or a customer; it prints to at most six A4 pages."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from conformance.reports.facts import Facts
     from conformance.results.record import AccessRule, Check, RunRecord
 
-# What keeps even a run in which everything failed within six pages.
+# These limits keep even a run in which everything failed within six pages.
 _SHOWN_FAILURES = 14
 _SHOWN_GAPS = 40
-#: Letters of reasons and statements in all; of the largest groups only some statements are named when these are spent.
+#: Maximum total length of reasons and statements; after that, only some statements of the largest groups are named.
 _ROOM_OF_GAPS = 13_000
 _SHOWN_NOT_OWED = 30
 _COMMON_ACTORS = 4
@@ -41,7 +41,7 @@ _SENTENCES: Mapping[RunVerdict, str] = {
     RunVerdict.COULD_NOT_RUN: "{target} could not be tested, so that nothing is known about it.",
 }
 
-#: Of an incomplete run that left nothing of its plan open.
+#: For an incomplete run that left nothing of its plan open.
 _NOTHING_OPEN = (
     "Nothing was seen that breaks the specification; but the run did not come to its end, so that conformance is not "
     "shown."
@@ -51,7 +51,7 @@ _NOTHING_PLANNED = "No test was planned, so that this run shows nothing."
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Whether one actor must be served by one operation, and what became of it."""
+    """Whether one operation must serve one actor, and the result."""
 
     demand: str
     """`served` or `refused`."""
@@ -60,7 +60,7 @@ class Cell:
 
     @property
     def sign(self) -> str:
-        """What the grid prints, which needs no colour to be read."""
+        """The sign in the grid, which can be read without colour."""
         return self.demand[0].upper() + _SIGNS[self.state]
 
 
@@ -71,14 +71,14 @@ class GridRow:
     area: str
     label: str
     cells: Mapping[str, Cell]
-    """By actor, those of the common ones that the contract names."""
+    """By actor: the cells of the common actors that the contract names."""
     others: tuple[tuple[str, Cell], ...]
-    """Of actors that only few operations name."""
+    """Cells of actors that only few operations name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Who may call what."""
+    """The table of who may call what."""
 
     actors: tuple[str, ...]
     rows: tuple[GridRow, ...]
@@ -90,10 +90,10 @@ class NotOwed:
 
     reason: str
     detail: str
-    """In words, where it is the same of all of them."""
+    """The reason in words, if it is the same for all of them."""
     count: int
     areas: Mapping[str, str]
-    """What is named of each area."""
+    """The named statements of each area."""
 
 
 def render(facts: Facts) -> str:
@@ -122,7 +122,7 @@ def render(facts: Facts) -> str:
 
 
 def sentence(facts: Facts) -> str:
-    """Return the verdict in words for somebody who has never seen this suite."""
+    """Return the verdict in words for a reader who does not know this suite."""
     total, header = facts.total, facts.record.header
     known = sum(row.is_violation and row.is_known for row in facts.result.rows)
     words = _SENTENCES[facts.result.verdict].format(
@@ -146,10 +146,10 @@ def sentence(facts: Facts) -> str:
 
 
 def open_rows(groups: Sequence[Gap]) -> tuple[tuple[Gap, str], ...]:
-    """
-    Return the groups of what was not verified, each with its statements, as many as fit the pages.
+    """Return the groups of what was not verified, each with its statements, as many as fit the pages.
 
-    Who reads this has nothing else: all of them are named where that is possible, and otherwise those of small groups.
+    Readers of this report have no other one, so all statements are named if possible, and otherwise those of small
+    groups.
     """
     shown: list[Gap] = []
     room = _ROOM_OF_GAPS
@@ -169,7 +169,7 @@ def open_rows(groups: Sequence[Gap]) -> tuple[tuple[Gap, str], ...]:
 
 
 def _named(ids: Iterable[str]) -> str:
-    """Return ids in a line, below each other's area."""
+    """Return ids in one line, grouped by area."""
     areas: dict[str, list[str]] = {}
     for name in ids:
         area, _, rest = name.partition(".")
@@ -180,11 +180,11 @@ def _named(ids: Iterable[str]) -> str:
 
 
 def _not_owed(rows: Iterable[RequirementVerdict]) -> tuple[NotOwed, ...]:
-    """Group the musts that are not owed by why, the most first; of an area that is not claimed only how many."""
+    """Group the musts that are not owed by reason, largest group first; of an unclaimed area, give a count."""
     musts = [row for row in rows if row.requirement.level == "must"]
     groups: dict[tuple[Reason | None, str], list[RequirementVerdict]] = {}
     for row in musts:
-        # Why nobody can see a thing is said of each in other words.
+        # The reason why a statement cannot be observed has other words for each statement.
         detail = "" if row.reason in (Reason.NOT_OBSERVABLE, Reason.OUT_OF_SCOPE) else one_line(row.detail or "", 160)
         groups.setdefault((row.reason, detail), []).append(row)
     found = [
@@ -217,7 +217,7 @@ def _were(number: int) -> str:
 
 
 def levels(rows: Iterable[RequirementVerdict]) -> Mapping[str, int]:
-    """Count rows by level and what they came to, such as `must passed`; unstable counts as open."""
+    """Count rows by level and result, such as `must passed`; unstable counts as open."""
     open_ = (Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
     return Counter(
         f"{row.requirement.level} {'open' if row.verdict in open_ else row.verdict}"
@@ -227,7 +227,7 @@ def levels(rows: Iterable[RequirementVerdict]) -> Mapping[str, int]:
 
 
 def _uncounted(rows: Iterable[RequirementVerdict]) -> int:
-    """Return how many statements are in no column of the counts."""
+    """Return the number of statements that are in no column of the counts."""
     found = levels(rows)
     shown = ("passed", "failed", "open")
     columns = {f"{level} {name}" for level in ("must", "should") for name in shown} | {
@@ -241,7 +241,7 @@ def _uncounted(rows: Iterable[RequirementVerdict]) -> int:
 
 
 def grid(record: RunRecord, rows: Iterable[RequirementVerdict]) -> Grid:
-    """Return who may call what, and whether it was seen; without rows for a record that does not have the table."""
+    """Return who may call what, and whether that was seen; without rows if the record does not have the table."""
     named = Counter(actor for rule in record.access for actor in (*rule.served, *rule.refused))
     common = tuple(actor for actor in named if named[actor] >= min(_COMMON_ACTORS, len(record.access)))
     state = _cell_states(record, {row.requirement.id: row for row in rows})
@@ -258,7 +258,7 @@ def grid(record: RunRecord, rows: Iterable[RequirementVerdict]) -> Grid:
 
 
 def _cell_states(record: RunRecord, rows: Mapping[str, RequirementVerdict]) -> Callable[[AccessRule, str, str], str]:
-    """Return what says of a cell what became of it: of the tests that call this operation, and of no other."""
+    """Return the results of a cell: only of the tests that call this operation."""
     held = {end.test for end in record.tests if end.outcome is TestOutcome.PASSED}
     ended = held | {end.test for end in record.tests if end.outcome is TestOutcome.NOT_TESTED}
     seen: dict[tuple[str, str], list[Check]] = {}
@@ -279,7 +279,7 @@ def _cell_states(record: RunRecord, rows: Mapping[str, RequirementVerdict]) -> C
             return "violated"
         if failed:
             return "open"
-        # Whoever is not in the profile keeps nobody else's cell open.
+        # An actor who is not in the profile keeps no other actor's cell open.
         others = [check for check in checks if _is_of_another(check, actor)]
         if any(check.outcome is not Outcome.PASSED for check in checks if check not in others):
             return "open"
@@ -290,7 +290,7 @@ def _cell_states(record: RunRecord, rows: Mapping[str, RequirementVerdict]) -> C
 
 
 def _is_of_another(check: Check, actor: str) -> bool:
-    """Tell whether a check was left out for want of another actor than this one."""
+    """Tell whether a check was left out because another actor than this one is missing."""
     detail = check.detail or ""
     lacks_actor = check.reason is Reason.PREREQUISITE_MISSING and detail.startswith("actor '")
     return lacks_actor and not detail.startswith(f"actor '{actor}' ")

@@ -28,12 +28,11 @@ _STATUSES: Mapping[Standing, str] = {
 
 
 def render(facts: Facts) -> str:
-    """
-    Return the report as CTRF: a test for each requirement.
+    """Return the report as CTRF: a test for each requirement.
 
-    Passed and failed are what was verified and violated; pending is what is owed or hinted at and was not verified;
-    other is a hint that was not followed, what is unstable, what the suite broke on, and with --fail-on new what is
-    known to fail; skipped is the rest.
+    Passed and failed are verified and violated requirements. Pending are those of level must and hints that were not
+    verified. Other are hints that were not followed, unstable results, errors of the suite and, with --fail-on new,
+    known failures. The rest is skipped.
     """
     header, footer = facts.record.header, facts.record.footer
     start = milliseconds(header.started)

@@ -1,4 +1,4 @@
-"""What changed between two runs: also of different suites, contracts and forms of the record."""
+"""What changed between two runs, also of different suites, contracts and record formats."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ DIFF_FORM = 1
 _OPEN = (Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
 _SHOWN = 20
 _DIGEST = re.compile(r"[0-9a-f]{40,}")
-#: From this factor and this many milliseconds on, an operation counts as slower; below lies the weather.
+#: An operation counts as slower from this factor and this many milliseconds on; smaller differences are chance.
 _SLOWER_FACTOR, _SLOWER_MILLISECONDS = 1.5, 20.0
 
 
 class Sort(StrEnum):
-    """What sort of change there is, the worst first."""
+    """The sort of a change, the worst first."""
 
     FAILING = "newly failing"
     LOST = "lost coverage"
@@ -44,7 +44,7 @@ class Sort(StrEnum):
     GONE = "gone statement"
 
 
-#: What `--fail-on` takes, and the sorts that it means.
+#: Values of `--fail-on`, and the sorts that each includes.
 REGRESSIONS: Mapping[str, Sort] = {
     "failing": Sort.FAILING,
     "lost": Sort.LOST,
@@ -56,7 +56,7 @@ REGRESSIONS: Mapping[str, Sort] = {
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that is not as it was."""
+    """One difference between the runs."""
 
     sort: Sort
     name: str
@@ -66,7 +66,7 @@ class Change:
     before: str
     after: str
     detail: str
-    """In words: why it is what it is now."""
+    """The reason for the new state, in words."""
 
     @property
     def counts(self) -> bool:
@@ -76,7 +76,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two runs, in a few facts."""
+    """The main facts of one of the two runs."""
 
     target: str
     started: str
@@ -89,7 +89,7 @@ class Side:
 
     @classmethod
     def of(cls, facts: Facts) -> Side:
-        """Return the side that a run is."""
+        """Return the facts of a run."""
         header = facts.record.header
         return cls(
             target=one_line(header.target),
@@ -105,27 +105,27 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Everything that is not as it was."""
+    """All differences between the runs."""
 
     old: Side
     new: Side
     caveats: tuple[str, ...]
-    """Why the runs cannot be compared without a thought."""
+    """Why the comparison needs care."""
     changes: tuple[Change, ...]
     still_failing: tuple[str, ...]
 
     def of(self, sort: Sort) -> tuple[Change, ...]:
-        """Return the changes of a sort, those that count first."""
+        """Return the changes of a sort, first those that count."""
         return tuple(sorted((change for change in self.changes if change.sort is sort), key=lambda one: not one.counts))
 
     def regressions(self, fail_on: tuple[str, ...]) -> tuple[Change, ...]:
-        """Return the changes that are regressions to somebody who names these of REGRESSIONS."""
+        """Return the changes that count as regressions for these names in REGRESSIONS."""
         wanted = {REGRESSIONS[name] for name in fail_on}
         return tuple(change for change in self.changes if change.sort in wanted and change.counts)
 
 
 def compare(old: Facts, new: Facts) -> Difference:
-    """Compare two runs, statement by statement, observation by observation, operation by operation."""
+    """Compare two runs by statements, observations and operations."""
     before = {row.requirement.id: row for row in old.result.rows}
     after = {row.requirement.id: row for row in new.result.rows}
     changes: list[Change] = []
@@ -173,7 +173,7 @@ def _sort(old: RequirementVerdict, new: RequirementVerdict) -> Sort | None:
         return Sort.UNSTABLE
     if new.verdict is Verdict.PASSED:
         return Sort.PASSING if old.verdict is Verdict.FAILED else Sort.GAINED
-    # What a newer version of the target no longer owes is no loss; the caveats name the version.
+    # A statement that a newer version of the target no longer owes is no loss; the caveats name the version.
     lost = new.verdict in _OPEN or (new.verdict is Verdict.NOT_APPLICABLE and new.reason is not Reason.VERSION)
     return Sort.LOST if lost and old.verdict in (Verdict.PASSED, Verdict.FAILED, Verdict.NOTED) else None
 
@@ -191,7 +191,7 @@ def _added_or_gone(
         sort = Sort.FAILING if failing else Sort.ADDED
         yield Change(sort, name, new.requirement.level, "not stated", str(new.verdict), why(new))
     elif old is not None:
-        # A record that was cut off states nothing any more, which is another thing than a text that does not.
+        # An incomplete record makes no statements any more; that differs from a text without the statement.
         is_lost = not is_whole and old.verdict in (Verdict.PASSED, Verdict.FAILED, Verdict.NOTED)
         sort, why_gone = (Sort.LOST, "the newer run is not whole") if is_lost else (Sort.GONE, "")
         yield Change(sort, name, old.requirement.level, str(old.verdict), "not stated", why_gone)
@@ -209,7 +209,7 @@ def _slower(old: Facts, new: Facts) -> Iterator[Change]:
 
 
 def _caveats(old: Facts, new: Facts) -> Iterator[str]:
-    """Yield why the runs are not alike in more than what the target did."""
+    """Yield the differences of the runs that are not caused by the target."""
     names = {
         "target": "target",
         "version": "version of the target",
@@ -236,11 +236,11 @@ def _short(value: object) -> str:
     return f"{value[:12]}..." if isinstance(value, str) and _DIGEST.fullmatch(value) else one_line(value)
 
 
-# -- the forms of it ---------------------------------------------------------------------------------------------------
+# -- output formats ----------------------------------------------------------------------------------------------------
 
 
 def as_json(difference: Difference, regressions: tuple[Change, ...]) -> str:
-    """Return the difference for programs, valid against `diff.schema.json`."""
+    """Return the difference as JSON data, valid against `diff.schema.json`."""
     data: dict[str, Any] = {
         "form": DIFF_FORM,
         "old": asdict(difference.old),
@@ -273,7 +273,7 @@ def as_text(difference: Difference, regressions: tuple[Change, ...]) -> str:
 
 
 def _by_detail(changes: tuple[Change, ...]) -> Mapping[str, list[Change]]:
-    """Put those together that have the same reason, which then is said once."""
+    """Group those with the same reason, so that it is shown once."""
     found: dict[str, list[Change]] = {}
     for change in changes:
         found.setdefault(change.detail, []).append(change)
@@ -327,7 +327,7 @@ def _sum(difference: Difference, regressions: tuple[Change, ...]) -> str:
     counts = {sort: len(found) for sort in Sort if (found := difference.of(sort))}
     worse = Counter(change.sort for change in regressions)
     bad = [f"{worse[sort]} {sort}" for sort in counts if worse[sort]]
-    # Of hints and notes, some may be of the same sort as a regression, and count beside it.
+    # Some hints and notes may have the same sort as a regression; they are counted separately.
     rest = {sort: number - worse[sort] for sort, number in counts.items() if number > worse[sort]}
     others = [f"{number} {sort}{' (no must)' if worse[sort] else ''}" for sort, number in rest.items()]
     others += [f"{len(difference.still_failing)} still failing"] if difference.still_failing else []

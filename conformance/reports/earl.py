@@ -1,4 +1,4 @@
-"""`earl.jsonld`: W3C EARL 1.0, in which accessibility and standards bodies exchange results of conformance tests."""
+"""`earl.jsonld`: W3C EARL 1.0, the exchange format of standards bodies for results of conformance tests."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _OUTCOMES: Mapping[Verdict, str] = {
 
 
 def render(facts: Facts) -> str:
-    """Return the report as a graph: who asserts, of what, and one assertion for each requirement."""
+    """Return the report as a graph: who asserts, about what, and one assertion for each requirement."""
     header = facts.record.header
     graph: list[dict[str, Any]] = [
         {"@id": "#suite", "@type": ["earl:Software", "earl:Assertor"], "title": "conformance", "version": header.suite},

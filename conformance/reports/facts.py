@@ -1,4 +1,4 @@
-"""What every format says of a run, worked out once, so that no two formats can disagree."""
+"""The facts of a run for all formats, computed once, so that no two formats can disagree."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SHOWN_FAILURES = 5
 
 _SHOWN_CAUSES = 3
-#: The verdicts that owed requirements have, and others too.
+#: The verdicts that owed requirements may have; other requirements have them too.
 _OWED_OR_NOT = frozenset(Verdict) - {Verdict.NOT_APPLICABLE, Verdict.NOTED}
 #: The sorts of drawn cases.
 _DRAWN = ("coverage", "fresh", "replayed", "failed_before")
@@ -33,16 +33,16 @@ _NOTHING_PLANNED = "The record names no requirement, so nothing was verified."
 
 
 class Standing(StrEnum):
-    """How a requirement stands in a report; only `verified` may look green."""
+    """The state of a requirement in a report; only `verified` may look green."""
 
     VERIFIED = "verified"
     VIOLATED = "violated"
     WARNING = "warning"
-    """It failed, and it is none of those that the service owes."""
+    """It failed, but the service does not owe it."""
     UNSTABLE = "unstable"
-    """It failed once, and not when it was tried once more."""
+    """It failed once, but not in a second try."""
     BROKEN = "broken"
-    """The suite broke while looking at it."""
+    """The suite itself failed while testing it."""
     OPEN = "open"
     NOTED = "noted"
     NOT_APPLICABLE = "not applicable"
@@ -50,7 +50,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something about the run that no requirement tells."""
+    """A problem of the run that belongs to no requirement."""
 
     name: str
     kind: str
@@ -65,11 +65,11 @@ class Tally:
     name: str
     counts: Mapping[Verdict, int]
     owed: int
-    """Applicable requirements of level `must`, of those that were selected."""
+    """Number of selected, applicable requirements of level `must`."""
     verified: int
     violated: int
     verdict: RunVerdict | None = None
-    """The verdict by itself; None of an area in which nothing is owed, or nothing was selected."""
+    """The verdict of these rows; None for an area in which nothing is owed, or nothing was selected."""
 
     @classmethod
     def of(cls, name: str, rows: tuple[RequirementVerdict, ...], verdict: RunVerdict | None) -> Self:
@@ -87,12 +87,12 @@ class Tally:
 
     @property
     def open(self) -> int:
-        """How many owed requirements were neither verified nor violated."""
+        """Number of owed requirements that were neither verified nor violated."""
         return self.owed - self.verified - self.violated
 
     @property
     def score(self) -> str:
-        """The one line that matters, such as `17 of 61 verified`."""
+        """The main result in one line, such as `17 of 61 verified`."""
         return f"{self.verified} of {self.owed} verified"
 
 
@@ -105,13 +105,13 @@ class TableRow:
 
     @property
     def ahead(self) -> bool:
-        """Whether the row is of a later version than the target's."""
+        """Whether the row belongs to a later version than the target's."""
         return self.version == "future" or any(entry.reached is False for entry in self.items)
 
 
 @dataclass(frozen=True)
 class Facts:
-    """A record and its verdicts, with what the formats derive from them."""
+    """A record with its verdicts, and what the formats derive from them."""
 
     record: RunRecord
     result: RunResult
@@ -120,7 +120,7 @@ class Facts:
 
     @classmethod
     def of(cls, record: RunRecord, unverified_as: str = "error") -> Self:
-        """Add up a record, also one that was cut off."""
+        """Compute the facts of a record, also of an incomplete one."""
         return cls(record, add_up(record), unverified_as)
 
     @cached_property
@@ -136,7 +136,7 @@ class Facts:
 
     @cached_property
     def counts_in_words(self) -> str:
-        """How many requirements of every level have which verdict, and how many of these are none that is owed."""
+        """The number of requirements with each verdict, and how many of these are not owed."""
         found = []
         for verdict, number in self.result.counts.items():
             of_it = self.result.rows_with(verdict) if verdict in _OWED_OR_NOT else ()
@@ -147,7 +147,7 @@ class Facts:
 
     @cached_property
     def headline(self) -> Mapping[str, str]:
-        """What every format says above all else: scope, features left out, what did not run and why, how to repeat."""
+        """What every format shows first: scope, features left out, what did not run and why, how to repeat."""
         header = self.record.header
         found = {"scope": ", ".join(header.scope) or "all areas"}
         found |= self._left_out_of_profile
@@ -179,13 +179,13 @@ class Facts:
     def _left_out_of_profile(self) -> Mapping[str, str]:
         told = {
             "not declared": (self.record.header.undeclared, "what belongs to these was not judged"),
-            "not named": (self.not_named, "nothing is open for that, but less was looked at"),
+            "not named": (self.not_named, "without these nothing stays open, but less was checked"),
         }
         return {what: f"{', '.join(names)}: {so}" for what, (names, so) in told.items() if names}
 
     @property
     def not_named(self) -> tuple[str, ...]:
-        """The fixtures that the profile lacks and that would have let the run look at more, in the claimed areas."""
+        """Fixtures that the profile lacks and with which the run could have checked more, in the claimed areas."""
         header = self.record.header
         named = header.profile.get("fixtures", {})
         return tuple(
@@ -196,25 +196,25 @@ class Facts:
 
     @property
     def was_cut_short(self) -> bool:
-        """Whether the run came to some results and not to its end, so that it can be gone on with."""
+        """Whether the run has some results but did not end, so that it can be resumed."""
         footer = self.record.footer
         return bool(self.record.tests) and (footer is None or bool(footer.detail))
 
     @property
     def only_read(self) -> str:
-        """Say in one line that nothing was written to the target; empty where it was."""
+        """A line that says that nothing was written to the target; empty if something was."""
         is_so = "--read-only" in self.record.header.arguments
         return "nothing but GET and HEAD was sent, and what needs more was not tested" if is_so else ""
 
     @property
     def merged(self) -> str:
-        """Say in one line which shards the record was merged from; empty for a run in one go."""
+        """A line that names the shards from which the record was merged; empty for an undivided run."""
         shards = self.record.header.merged
         return f"from {plural(len(shards), 'shard')}: {'; '.join(shards)}" if shards else ""
 
     @property
     def _about_target(self) -> Mapping[str, str]:
-        """What the run found out about its target and the profile, and what it left behind there."""
+        """What the run found out about its target and the profile, and what it left changed there."""
         found, footer = {}, self.record.footer
         if footer and footer.contradicted:
             found["forced"] = f"the target contradicts the profile: {'; '.join(footer.contradicted)}"
@@ -227,7 +227,7 @@ class Facts:
 
     @cached_property
     def network(self) -> tuple[tuple[str, str], ...]:
-        """What the network did to the run and what the run did about it, a row each; empty where all went well."""
+        """Network problems of the run and its reactions, one per row; empty if there were none."""
         seen = self.record.footer.network if self.record.footer else None
         if seen is None or not (seen.retries or seen.unanswered):
             return ()
@@ -247,16 +247,16 @@ class Facts:
 
     @cached_property
     def causes(self) -> tuple[Cause, ...]:
-        """What went wrong, each with all requirements that failed because of it."""
+        """The causes of failures, each with all requirements that failed because of it."""
         return causes(self.failed)
 
     def excuses(self, row: RequirementVerdict) -> bool:
-        """Tell whether a failure fails no run: it is known, and only a new one is to."""
+        """Tell whether a failure does not fail the run: it is known, and only new ones do."""
         return row.is_known and self.record.header.fail_on == "new"
 
     @property
     def failed_in_brief(self) -> str:
-        """How many requirements failed and how many were unstable, for a heading."""
+        """The numbers of failed and unstable requirements, for a heading."""
         unstable = len(self.result.rows_with(Verdict.UNSTABLE))
         by = f", by {plural(len(self.causes), 'cause')}" if len(self.causes) < len(self.failed) else ""
         if 0 < unstable < len(self.failed):
@@ -265,7 +265,7 @@ class Facts:
 
     @property
     def has_unstable(self) -> bool:
-        """Whether something failed once and not again."""
+        """Whether a requirement failed once but not in a second try."""
         return bool(self.result.rows_with(Verdict.UNSTABLE))
 
     @cached_property
@@ -278,28 +278,28 @@ class Facts:
 
     @cached_property
     def gap_groups(self) -> tuple[Gap, ...]:
-        """What was selected and not verified, grouped by what kept it from being seen."""
+        """Selected requirements that were not verified, grouped by what prevented it."""
         return gap_groups(self.result.rows_with(Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED))
 
     def kept_open_by(self, reason: str) -> tuple[Gap, ...]:
-        """Return what kept musts open for a reason and is no matter of the profile, most first."""
+        """Return the reasons that keep musts open and that the profile cannot change, the most frequent first."""
         found = (gap for gap in self.gap_groups if gap.reason == reason and gap.owed)
         return tuple(gap for gap in found if gap.detail and not gap.paste)
 
     @cached_property
     def gaps(self) -> Mapping[Reason, int]:
-        """How many owed requirements were left open for which reason, the most frequent first."""
+        """The number of owed requirements that were left open for each reason, the most frequent first."""
         found = Counter(row.reason or Reason.NOT_REACHED for row in self.result.rows if row.is_gap)
         return dict(found.most_common())
 
     @cached_property
     def observed(self) -> tuple[RequirementVerdict, ...]:
-        """Requirements at whose place something was seen that is worth a line and no judgement."""
+        """Requirements with observations that are shown but not judged."""
         return tuple(row for row in self.result.rows if row.observations and row.requirement.selected)
 
     @cached_property
     def timeline(self) -> tuple[TimelineItem, ...]:
-        """The version table, item by item, beside the target; empty when the record has none."""
+        """The version table for the target, item by item; empty when the record has none."""
         return timeline(self.record, self.result)
 
     @cached_property
@@ -312,7 +312,7 @@ class Facts:
 
     @cached_property
     def problems(self) -> tuple[Problem, ...]:
-        """What went wrong with the run itself."""
+        """Problems of the run itself."""
         found = []
         if self.record.footer is None:
             found.append(Problem("the run", "cut off", _CUT_OFF))
@@ -320,7 +320,7 @@ class Facts:
             found.append(Problem("the run", "stopped early", self.record.footer.detail))
         if not self.record.plan:
             found.append(Problem("the plan", "nothing planned", _NOTHING_PLANNED))
-        unsure = "; whether the others are as they were written, nothing shows"
+        unsure = "; nothing shows whether the others are unchanged"
         found += [Problem("the record", "damaged", f"{sentence}{unsure}") for sentence in self.record.damage]
         found += [Problem("the suite", "contradiction", sentence) for sentence in self.result.contradictions]
         for end in self.record.tests:
@@ -333,7 +333,7 @@ class Facts:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """What the run noticed about itself, and where the record contradicts itself."""
+        """What the run noticed about itself, and contradictions in the record."""
         footer, planned = self.record.footer, {entry.id for entry in self.record.plan}
         strangers = {check.requirement for check in self.record.checks} - planned
         found = [*self.record.header.warnings, *self.record.warnings]
@@ -346,14 +346,14 @@ class Facts:
 
     @cached_property
     def drawn(self) -> Mapping[str, int] | None:
-        """How many drawn cases of each sort were sent; None when the run was cut off or is older than their count."""
+        """The number of drawn cases of each sort that were sent; None if the run was cut off or has no count."""
         footer = self.record.footer
         counts = footer.drawn if footer is not None else None
         return None if counts is None else {name: counts.get(name, 0) for name in _DRAWN}
 
     @cached_property
     def drawn_in_words(self) -> str:
-        """The same in one line; empty when none was sent."""
+        """The number of drawn cases in one line; empty when none was sent."""
         if self.drawn is None or not any(self.drawn.values()):
             return ""
         before = f", {self.drawn['failed_before']} of which had failed before" if self.drawn["failed_before"] else ""
@@ -365,7 +365,7 @@ class Facts:
 
     @cached_property
     def seconds(self) -> Mapping[str, float]:
-        """Time spent per requirement: that of each test, shared among the requirements it is there for."""
+        """Time spent per requirement: the time of each test is divided among its requirements."""
         sharing = Counter(test for entry in self.record.plan for test in entry.tests)
         spent: dict[str, float] = {}
         for end in self.record.tests:
@@ -381,7 +381,7 @@ def _is_absence(check: Check) -> bool:
 
 
 def standing(row: RequirementVerdict) -> Standing:
-    """Say how a requirement stands."""
+    """Return the state of a requirement."""
     if row.verdict is Verdict.FAILED:
         return Standing.VIOLATED if row.is_violation else Standing.WARNING
     if row.verdict in (Verdict.INCONCLUSIVE, Verdict.NOT_TESTED):
@@ -398,17 +398,17 @@ _SETTLED: Mapping[Verdict, Standing] = {
 
 
 def failure_in_words(check: Check) -> str:
-    """Say in one line what a failed check saw."""
+    """Describe in one line what a failed check saw."""
     parts = [f"expected {check.expected}" if check.expected else "", f"got {check.actual}" if check.actual else ""]
     words = "; ".join(part for part in parts if part) or check.detail or "it does not hold"
     return one_line(f"{words} (at {check.place})" if check.place else words)
 
 
 def weight(row: RequirementVerdict) -> str:
-    """Say of a requirement that failed why it is no violation; empty where it is one."""
+    """Say why a failed requirement is no violation; empty if it is one."""
     known = row.requirement.known_failure
     if known is not None and row.verdict is Verdict.FAILED:
-        is_said = known.reason in map(reason_from, row.failures)  # beside it stands what failed
+        is_said = known.reason in map(reason_from, row.failures)  # the text beside it already says that it failed
         words = known.terms if is_said else known.words
         return f"in the baseline: {words}" if words else "in the baseline"
     if row.is_violation:
@@ -421,7 +421,7 @@ def weight(row: RequirementVerdict) -> str:
 
 
 def why(row: RequirementVerdict) -> str:
-    """Say in one line why a requirement has its verdict; empty where the verdict says it all."""
+    """Give the reason for a requirement's verdict in one line; empty if the verdict needs none."""
     if row.failures and row.verdict in (Verdict.FAILED, Verdict.UNSTABLE):
         more = f", and {plural(len(row.failures) - 1, 'more failed check')}" if len(row.failures) > 1 else ""
         return failure_in_words(row.failures[0]) + more
@@ -429,7 +429,7 @@ def why(row: RequirementVerdict) -> str:
 
 
 def milliseconds(moment: str) -> int:
-    """Return a moment in milliseconds since 1970; 0 when it cannot be read."""
+    """Return a time in milliseconds since 1970; 0 when it cannot be read."""
     try:
         parsed = datetime.fromisoformat(moment)
     except (TypeError, ValueError):

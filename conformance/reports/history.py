@@ -1,4 +1,4 @@
-"""Many runs on one page: how verdicts, areas, unstable requirements, duration and requests went over time."""
+"""Many runs on one page: verdicts, areas, unstable requirements, duration and requests over time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WIDTH, _HEIGHT = 720.0, 44.0
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run, as far as its history needs it."""
+    """The data of one run that the history needs."""
 
     folder: Path
     target: str
@@ -44,15 +44,15 @@ class Run:
     seconds: float | None
     requests: int | None
     areas: tuple[tuple[str, float | None], ...]
-    """Of each area the share of its owed requirements that was verified; None where nothing is owed."""
+    """By area: the share of its owed requirements that was verified; None if nothing is owed."""
     failed: tuple[str, ...]
     unstable: tuple[str, ...]
     selection: tuple[str, ...] = ()
-    """What was selected of the requirements; empty for a whole run."""
+    """The selection of requirements; empty for a whole run."""
 
     @classmethod
     def of(cls, folder: Path, totals: Any) -> Run:
-        """Return the run of a `totals.json`."""
+        """Read a run from a `totals.json`."""
         total = totals["total"]
         return cls(
             folder=folder,
@@ -67,17 +67,17 @@ class Run:
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything that is owed was looked at, and not a selection of it."""
+        """Whether everything that is owed was tested, and not only a selection."""
         return not self.selection and self.verdict != RunVerdict.SELECTION_HOLDS
 
     @property
     def words(self) -> str:
-        """The verdict, which says of a selection that it is one."""
+        """The verdict, marked if it is that of a selection."""
         return self.verdict if self.is_whole or "selection" in self.verdict else f"selection {self.verdict}"
 
     @property
     def selected(self) -> str:
-        """What was selected, in a line."""
+        """The selection, in one line."""
         return in_brief(self.selection)
 
     @property
@@ -92,14 +92,14 @@ def _share(verified: int, owed: int) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """One small picture: a line over the runs."""
+    """A small chart: one line over the runs."""
 
     name: str
     latest: str
     points: tuple[str, ...]
-    """For each piece of the line its points, as SVG has them; where a run has no value, the line is interrupted."""
+    """The points of each piece of the line, as in SVG; the line is interrupted where a run has no value."""
     top: str
-    """What the upper edge stands for."""
+    """The value at the upper edge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +116,12 @@ class Target:
 
     @property
     def whole(self) -> tuple[Run, ...]:
-        """The runs that are no selections, the oldest first."""
+        """The whole runs, without selections, the oldest first."""
         return tuple(run for run in self.runs if run.is_whole)
 
     @property
     def now(self) -> str:
-        """How it stands: the verdict of the latest whole run, and apart from it that of a selection since then."""
+        """The current state: the verdict of the latest whole run and, separately, that of a later selection."""
         last = self.runs[-1]
         of_selection = f"the latest of a selection: {last.words}"
         if not self.whole:
@@ -131,7 +131,7 @@ class Target:
 
     @property
     def plots(self) -> tuple[Plot, ...]:
-        """Verified share of all and of each area, duration and calls, of the whole runs."""
+        """Verified share in total and by area, duration and number of calls, of the whole runs."""
         runs = self.whole
         areas = tuple(dict.fromkeys(name for run in runs for name, share in run.areas if share is not None))
         by_area = [dict(run.areas) for run in runs]
@@ -144,12 +144,12 @@ class Target:
 
     @property
     def unstable(self) -> tuple[tuple[str, int, str], ...]:
-        """What was unstable most often: id, in how many runs, and when last."""
+        """The most frequently unstable requirements: id, number of runs, and last time."""
         return _most_often(self.runs, "unstable")
 
     @property
     def failed(self) -> tuple[tuple[str, int, str], ...]:
-        """What failed most often, likewise."""
+        """The most frequently failed requirements: id, number of runs, and last time."""
         return _most_often(self.runs, "failed")
 
 
@@ -169,8 +169,7 @@ class History:
 
 
 def read_history(folder: Path, last: int) -> History:
-    """
-    Read the last runs of each target below a folder; a run that cannot be read is named and passed over.
+    """Read the last runs of each target below a folder; a run that cannot be read is reported and skipped.
 
     Raise UsageError when there is no folder, or no run that can be read.
     """
@@ -195,17 +194,17 @@ def read_history(folder: Path, last: int) -> History:
 
 
 def _run_folders(folder: Path) -> Iterator[Path]:
-    """Yield the folders of runs; what lies below one, such as hundreds of results of Allure, is not looked at."""
+    """Yield the folders of runs; folders inside one, such as hundreds of results of Allure, are not searched."""
     for place, folders, files in os.walk(folder):
         if TOTALS in files or RECORD in files:
             folders.clear()
             yield Path(place)
-        # The two runs by which readiness is found out are no runs of the target as it is.
+        # The two runs of a readiness check do not show the target at its own version.
         folders[:] = sorted(name for name in folders if not name.startswith("as-of-"))
 
 
 def _run(folder: Path) -> Run:
-    """Read a run from its totals, or from its record where it has none of a form that is known."""
+    """Read a run from its totals, or from its record if it has no totals in a known format."""
     file = folder / TOTALS
     try:
         totals = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
@@ -244,13 +243,13 @@ def _plot(name: str, values: Sequence[float | None], *, share: bool = False) -> 
 
 
 def _as_line(points: Iterable[str]) -> list[str]:
-    """Let a single point be seen as well: a line of no length has round ends."""
+    """Make a single point visible as a line without length with round ends."""
     found = list(points)
     return found * 2 if len(found) == 1 else found
 
 
 def as_html(history: History, folder: Path) -> str:
-    """Return the history as one page that lies in a folder, from which its links lead to the reports of the runs."""
+    """Return the history as one HTML page, to be stored in a folder; its links to the reports are relative to that."""
     return template("history.html.j2").render(
         history=history,
         link=lambda run: Path(os.path.relpath(run.folder / "index.html", folder)).as_posix(),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _TEMPLATE = "report.html.j2"
 _SHOWN_BODY = 20_000
 _LEAST_BODY = 200
-#: Characters of bodies in all: a page of many failures stays small enough to be mailed, and to be filtered at once.
+#: Total characters of bodies: so a page with many failures can still be mailed, and filtered without delay.
 _BODIES = 1_500_000
 
 
@@ -38,7 +38,7 @@ def render(facts: Facts) -> str:
 
 
 def _shown_body(facts: Facts) -> int:
-    """Return how many characters of a body, or of a command, are shown: fewer where there are many."""
+    """Return how many characters of a body, or of a command, are shown: fewer if there are many."""
     shown = sum(
         len(check.evidence) for cause in facts.causes for check in (cause.check, *cause.further[:SHOWN_FAILURES])
     )
@@ -46,7 +46,7 @@ def _shown_body(facts: Facts) -> int:
 
 
 def _by_area(facts: Facts) -> tuple[tuple[str, tuple[Cause, ...]], ...]:
-    """Return the causes area by area, in the order in which they are shown first."""
+    """Group the causes by area, in the order in which they first occur."""
     found: dict[str, list[Cause]] = {}
     for cause in facts.causes:
         found.setdefault(cause.head.requirement.area, []).append(cause)

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from conformance.results.verdicts import RequirementVerdict
     from conformance.versions.timeline import TimelineItem
 
-#: Raised whenever the document changes so that its readers must change too.
+#: Raised by every change of the document that its readers must follow.
 REPORT_FORM = 2
 
 
 def render(facts: Facts) -> Iterator[str]:
-    """Yield the report as JSON text, piece by piece: of a large record it would not fit into memory as one."""
+    """Yield the report as JSON text, piece by piece, because that of a large record would not fit into memory."""
     head, _, end = _text({**_about(facts), "requirements": []}).rpartition("[]")
     yield head
     mark = "[\n"
@@ -39,12 +39,12 @@ def _text(data: Any) -> str:
 
 
 def document(facts: Facts) -> dict[str, Any]:
-    """Return the report as plain JSON data: nothing shortened, nothing left out."""
+    """Return the complete report as plain JSON data, with nothing shortened."""
     return {**_about(facts), "requirements": [_plain(_requirement(row)) for row in facts.result.rows]}
 
 
 def _about(facts: Facts) -> dict[str, Any]:
-    """Return all but the requirements as plain JSON data."""
+    """Return everything except the requirements as plain JSON data."""
     result, footer = facts.result, facts.record.footer
     data = {
         "form": REPORT_FORM,
@@ -96,7 +96,7 @@ def _run(header: Header, facts: Facts) -> dict[str, Any]:
 
 
 def _tests(facts: Facts) -> dict[str, Any]:
-    """Return how many planned tests came to what, and each that was taken out of the run or not begun."""
+    """Return the number of planned tests by result, and each test that was removed from the run or not started."""
     ends = facts.record.tests
     missing = [end for end in ends if end.outcome in (TestOutcome.DESELECTED, TestOutcome.NOT_BEGUN)]
     return {
@@ -147,7 +147,7 @@ def _failure(check: Check) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Turn anything into what JSON can say; what it cannot, such as infinity, becomes its text."""
+    """Convert a value to plain JSON data; values that JSON does not have, such as infinity, become text."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, str):

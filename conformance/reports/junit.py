@@ -19,14 +19,13 @@ _OUTCOMES = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 
 
 def render(facts: Facts) -> str:
-    """
-    Return the report as JUnit XML.
+    """Return the report as JUnit XML.
 
-    A violated requirement is a failure, unless it is known and only new ones fail the run; one that the suite itself
-    broke on is an error. So is what is owed and was not verified, unless the facts say `skipped` or `failure`: test
-    views hide what is skipped. Whatever else was not verified is skipped, with its reason: also a hint that was not
-    followed, which must not stop a build. A suite `conformance.run` tells what no requirement can, such as a test that
-    broke, and is only there when needed.
+    A violated requirement is a failure, unless it is known and only new ones fail the run; an error of the suite itself
+    is an error. So is a requirement that is owed and was not verified, unless the facts say `skipped` or `failure`,
+    because test views hide what is skipped. Everything else that was not verified is skipped, with its reason. That
+    includes a hint that was not followed, because it must not stop a build. A suite `conformance.run` reports problems
+    outside any requirement, such as a broken test, and exists only if there are any.
     """
     root = ET.Element("testsuites", {"name": "conformance"})
     for area, rows in facts.result.by_area.items():
@@ -63,7 +62,7 @@ def _suite(root: ET.Element, facts: Facts, name: str, cases: Iterable[ET.Element
 
 
 def _count(element: ET.Element) -> None:
-    """Write the numbers of what lies below an element, so that they cannot differ from it."""
+    """Write the counts of the elements below an element, so that they always agree."""
     cases = list(element.iter("testcase"))
     element.set("tests", str(len(cases)))
     for child, attribute in _OUTCOMES.items():
@@ -100,17 +99,17 @@ def _case(facts: Facts, row: RequirementVerdict) -> ET.Element:
 
 
 def _show(case: ET.Element, facts: Facts, row: RequirementVerdict) -> None:
-    """Give a case the child that says what its requirement came to."""
+    """Give a case the child element for the result of its requirement."""
     if row.is_gap and standing(row) is not Standing.BROKEN and facts.unverified_as != "skipped":
         _open(case, row, facts.unverified_as)
     elif facts.excuses(row):
-        _warned(case, row)  # a test view that is red every night is soon not looked at
+        _warned(case, row)  # nobody looks at a test view that is red every night
     else:
         _OUTCOME_OF[standing(row)](case, row)
 
 
 def _verified(_case_element: ET.Element, _row: RequirementVerdict) -> None:
-    """Leave the case without a child element, which readers take for passed."""
+    """Leave the case without a child element, which readers count as passed."""
 
 
 def _violated(case: ET.Element, row: RequirementVerdict) -> None:
@@ -122,7 +121,7 @@ def _broken(case: ET.Element, row: RequirementVerdict) -> None:
 
 
 def _open(case: ET.Element, row: RequirementVerdict, tag: str) -> None:
-    """Show what is owed and was not verified where test views show what needs a look."""
+    """Show an owed requirement that was not verified where test views show open problems."""
     text = _failures(row) if row.failures else visible(row.requirement.statement)
     _text(case, tag, text, message=f"not verified: {why(row)}", type=str(row.reason or row.verdict))
 

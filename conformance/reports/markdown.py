@@ -1,4 +1,4 @@
-"""`summary.md`: what matters of a run, short enough for a comment on a merge request."""
+"""`summary.md`: the main results of a run, short enough for a comment on a merge request."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from conformance.reports.facts import Facts, Tally
     from conformance.results.record import Check
 
-# Comments of common services end at 65,536 characters; these limits keep even a bad run below.
+# Comments of common services end at 65,536 characters; with these limits even a bad run stays below that.
 _SHOWN_FAILED = 15
 _SHOWN_OBSERVED = 20
 _SHOWN_LINES = 10
-#: By reason, how many of the things that kept requirements open.
+#: For each reason, how many of the things that kept requirements open are shown.
 _SHOWN_CAUSES = 3
 _SHOWN_WORDS = 400
 _SHOWN_CURL = 900
@@ -37,7 +37,7 @@ _MARKUP = re.compile(r"([\\`*_\[\]<>|#~])")
 
 
 def render(facts: Facts) -> str:
-    """Return the summary as Markdown; what comes from the target stands in code, so that it cannot act as markup."""
+    """Return the summary as Markdown; text from the target is written as code, so that it cannot act as markup."""
     parts = (_head(facts), _failed(facts), _gaps(facts), _observed(facts), _areas(facts), _run(facts))
     return "\n".join(line for part in parts for line in part)
 
@@ -171,7 +171,7 @@ def _more(number: int) -> Iterator[str]:
 
 
 def _block(language: str, lines: Iterable[str]) -> Iterator[str]:
-    """Fence lines with more backticks than any of them holds."""
+    """Put lines in a fence with more backticks than any of them contains."""
     text = "\n".join(lines)
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
     yield f"{fence}{language}"
@@ -181,7 +181,7 @@ def _block(language: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def code(text: object) -> str:
-    """Return a text as code on one line, whatever backticks it holds."""
+    """Return a text as code on one line, whatever backticks it contains."""
     shown = one_line(text) or "-"
     ticks = "`" * (1 + max((len(run) for run in re.findall("`+", shown)), default=0))
     padding = " " if len(ticks) > 1 else ""
@@ -189,5 +189,5 @@ def code(text: object) -> str:
 
 
 def words(text: object) -> str:
-    """Return a text as words on one line that mean nothing to Markdown."""
+    """Return a text as plain words on one line, without any meaning in Markdown."""
     return _MARKUP.sub(r"\\\1", " ".join(visible(text).split()))

@@ -1,4 +1,4 @@
-"""What the reports for people share: templates that escape everything, and pages that need no network."""
+"""Shared parts of the HTML reports: templates that escape everything, and pages that need no network."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def template(name: str) -> Template:
 
 
 def breakable(path: object) -> Markup:
-    """Return a path that breaks before a slash only, as far as a line has room for what stands between two."""
+    """Return a path that breaks only before a slash, if the text between two slashes fits the line."""
     return Markup("<wbr>/").join(visible(path).split("/"))
 
 
 def _shown(value: object) -> object:
-    """Escape what a browser would not show; None is nothing. Markup has been through here already."""
+    """Escape what a browser would not show; None becomes empty. Markup has been escaped before."""
     return value if isinstance(value, Markup) else visible(value)

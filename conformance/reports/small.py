@@ -1,4 +1,4 @@
-"""The small forms: a badge, the totals that a history is made of, and annotations for a build server."""
+"""The small formats: a badge, the totals for a history, and annotations for a build server."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from conformance.reports.facts import Facts, Tally
 
-#: Raised whenever the totals change so that their readers must change too.
+#: Raised by every change of the totals that their readers must follow.
 TOTALS_FORM = 1
 
-# A build server shows ten of a kind for a step; the last one tells of the rest.
+# A build server shows ten of a kind for a step; the last one names the number of the others.
 _SHOWN = 9
 _COLOURS = {
     RunVerdict.CONFORMANT: "#1a7f43",
@@ -28,11 +28,11 @@ _COLOURS = {
 }
 _OTHER_COLOUR = "#9a5b00"
 _LETTER = 6.6
-"""Width of a letter of the badge, in pixels, on the average."""
+"""Average width of a letter of the badge, in pixels."""
 
 
 def badge(facts: Facts) -> str:
-    """Return a picture for a README: the verdict, and how many of the owed requirements were verified."""
+    """Return an image for a README: the verdict, and how many of the owed requirements were verified."""
     left, right = "conformance", f"{facts.result.verdict}, {facts.total.verified} of {facts.total.owed}"
     widths = [round(len(text) * _LETTER) + 14 for text in (left, right)]
     colour = _COLOURS.get(facts.result.verdict, _OTHER_COLOUR)
@@ -49,7 +49,7 @@ def badge(facts: Facts) -> str:
 
 
 def totals(facts: Facts) -> str:
-    """Return what a history of many runs needs of each, valid against `totals.schema.json`."""
+    """Return the data of a run that a history of many runs needs, valid against `totals.schema.json`."""
     header, footer = facts.record.header, facts.record.footer
     data: dict[str, Any] = {
         "form": TOTALS_FORM,
@@ -84,9 +84,9 @@ def _tally(tally: Tally) -> dict[str, Any]:
 
 
 def workflow_commands(facts: Facts) -> str:
-    """Return workflow commands of GitHub: an error for each cause, and a warning for each reason of what is open.
+    """Return workflow commands of GitHub: an error for each cause, and a warning for each reason for open requirements.
 
-    A cause that the baseline knows of is a warning as well.
+    A cause in the baseline is a warning as well.
     """
     return "".join(f"{line}\n" for line in _commands(facts))
 
@@ -112,7 +112,7 @@ def _commands(facts: Facts) -> Iterator[str]:
 
 
 def _command(kind: str, title: str, text: str) -> str:
-    """Return one workflow command; whatever would end it early is written as an escape."""
+    """Return one workflow command; characters that would end it early are escaped."""
     escaped = visible(text).replace("%", "%25").replace("\n", "%0A")
     name = one_line(title, 120).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
     return f"::{kind} title={name}::{escaped}"

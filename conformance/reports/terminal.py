@@ -1,4 +1,4 @@
-"""The end of the terminal's output: the verdict, what failed, what is open, and where the report lies."""
+"""The last part of the terminal's output: the verdict, failures, open requirements, and the path of the report."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 _SHOWN = 10
 _SHOWN_GAPS = 5
-#: By reason, how many of the things that kept requirements open, and how many signs of each.
+#: For each reason, how many of the things that kept requirements open are shown, and how many characters of each.
 _SHOWN_CAUSES, _SHOWN_DETAIL = 3, 160
 _SHOWN_WORDS = 500
-#: Of the headline what keeps a run from being whole; the verdict names what was selected by itself.
+#: Parts of the headline that make a run incomplete; the verdict itself names the selection.
 _SAID_IN_BRIEF = ("forced", "not there", "deselected", "not begun", "left on the target")
 _WIDTH = 110
 _RED, _GREEN, _YELLOW, _BOLD, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
@@ -39,7 +39,7 @@ _COLOURS = {
 }
 
 
-def summary(  # noqa: PLR0913 - what it is about, and how it is told
+def summary(  # noqa: PLR0913 - the content, and how to print it
     record: RunRecord,
     result: RunResult,
     folder: Path,
@@ -48,16 +48,15 @@ def summary(  # noqa: PLR0913 - what it is about, and how it is told
     brief: bool = False,
     is_explained: bool = False,
 ) -> str:
-    """
-    Return the summary of a run for the end of the terminal's output, without a newline at its end.
+    """Return the summary of a run for the end of the terminal's output, without a newline at its end.
 
-    `folder` is where the reports lie; `colour` adds escape sequences for verdict and headings and changes no word;
-    `brief` tells the verdict, what went wrong with the run, and the first line of each failure. Why a run could not
-    begin is left out where that `is_explained` already.
+    `folder` contains the reports; `colour` adds escape sequences for verdict and headings and changes no word; `brief`
+    prints the verdict, problems of the run, and the first line of each failure. If `is_explained`, the reason why a run
+    could not begin is not repeated.
     """
     facts = Facts(record, result)
     text = _Text(colour=colour)
-    if result.verdict is RunVerdict.COULD_NOT_RUN:  # why is all that there is to say, in lines of its own
+    if result.verdict is RunVerdict.COULD_NOT_RUN:  # the reason is all there is to print, in separate lines
         told = [] if is_explained else result.explanation.splitlines()
         why = (line for text_line in told for line in wrap(visible(text_line), _WIDTH))
         return "\n".join((_verdict(facts, text), *why, *_place(folder)))
@@ -75,7 +74,7 @@ def summary(  # noqa: PLR0913 - what it is about, and how it is told
 
 
 class _Text:
-    """Colours words, or leaves them as they are."""
+    """Colours words, or leaves them unchanged."""
 
     def __init__(self, *, colour: bool) -> None:
         self._colour = colour
@@ -102,7 +101,7 @@ def _head(facts: Facts, text: _Text, folder: Path) -> Iterator[str]:
 
 
 def _without_weight(facts: Facts) -> Iterator[str]:
-    """Say what was looked at without a result and decides nothing, so that nobody has to look for it."""
+    """Mention what was tested without a result but affects no verdict, so that nobody has to search for it."""
     rows = facts.result.rows_with(Verdict.INCONCLUSIVE, Verdict.UNSTABLE)
     names = [visible(row.requirement.id) for row in rows if not row.is_gap and row.requirement.selected]
     if names:
@@ -111,7 +110,7 @@ def _without_weight(facts: Facts) -> Iterator[str]:
 
 
 def _said(name: str, words: str, folder: Path) -> Iterator[str]:
-    """Yield a line of the headline; a command stays in one line, for whoever copies it."""
+    """Yield a line of the headline; a command stays on one line, so that it can be copied."""
     if name == "to go on":
         yield f"{name}: conformance run --resume {shlex.quote(str(folder))}"
     elif name == "to repeat":
@@ -121,7 +120,7 @@ def _said(name: str, words: str, folder: Path) -> Iterator[str]:
 
 
 def _wrapped(text: str, *indents: str) -> list[str]:
-    """Return lines of a text that is only parted at blanks; one indent is that of all but the first, two are each."""
+    """Yield the lines of a text that is only broken at spaces; one indent is for all but the first, two for each."""
     first, later = indents if len(indents) > 1 else ("", *indents)
     return wrap(text, _WIDTH, initial_indent=first, subsequent_indent=later, break_on_hyphens=False)
 
@@ -151,7 +150,7 @@ def _in_brief(facts: Facts, text: _Text) -> Iterator[str]:
 
 
 def _areas(facts: Facts, text: _Text) -> Iterator[str]:
-    """Yield the verdict of each area, unless that of the run says it of all of them."""
+    """Yield the verdict of each area, unless the verdict of the run applies to all."""
     if facts.result.verdict in (RunVerdict.CONFORMANT, RunVerdict.COULD_NOT_RUN):
         return
     yield ""
@@ -235,6 +234,6 @@ def _more(number: int) -> Iterator[str]:
 
 def _place(folder: Path) -> Iterator[str]:
     page = folder / "index.html"
-    if page.is_file() or reports_in(folder):  # otherwise none could be written, which is said where that was seen
+    if page.is_file() or reports_in(folder):  # otherwise none could be written, which was already reported
         yield ""
         yield f"Report: {page if page.is_file() else folder}"

@@ -1,1 +1,1 @@
-"""Holds responses against the schemas of the contract, and names the requirement at each place."""
+"""Validates responses against the schemas of the contract, and names the requirement at each place."""

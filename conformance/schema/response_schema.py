@@ -1,4 +1,4 @@
-"""One documented response, compiled: what an answer to it shows of the requirements at the places of its schema."""
+"""One documented response, compiled: what an answer shows about the requirements at the places of its schema."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 _REMEMBERED_ANSWERS = 64
 _SHOWN = 200
 _LARGEST_REMEMBERED = 64 * 1024
-_MASK = "value"  # stands in messages for what was found there, which may be the whole body
+_MASK = "value"  # replaces the found value in messages, because it may be the whole body
 _LARGEST_LOOKED_AT = 256 * 1024
-_ENTRIES_OF_LARGE = 100  # as many as a page holds at most
-_ENTRIES_LOOKED_AT = 50  # those that follow show no place that these do not
+_ENTRIES_OF_LARGE = 100  # the maximum that a page has
+_ENTRIES_LOOKED_AT = 50  # later ones would show no other place
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one answer showed about one requirement."""
+    """The result of one answer for one requirement."""
 
     requirement: str
     holds: bool
@@ -51,16 +51,16 @@ class Tolerated:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Everything that one body shows."""
+    """The results of one body."""
 
     findings: tuple[Finding, ...] = ()
     tolerated: tuple[Tolerated, ...] = ()
     unrecognisable: str | None = None
-    """Why the body is not the documented record at all: of another kind, or without any of its properties."""
+    """Why the body is not the documented record at all: another type, or none of its properties."""
 
 
 class ResponseSchema:
-    """One documented response, ready to judge answers; the same answer is looked at once."""
+    """One documented response, ready to judge answers; equal answers are judged once."""
 
     def __init__(self, operation: Operation, response: DocumentedResponse) -> None:
         """Prepare for the answers of an operation with this status; the schema is compiled when first needed."""
@@ -69,7 +69,7 @@ class ResponseSchema:
         self._remembered = lru_cache(_REMEMBERED_ANSWERS)(self._look)
 
     def seen(self, status: int, body: bytes) -> Seen:
-        """Return what an answer with one of this response's statuses shows."""
+        """Return the results of an answer with one of this response's statuses."""
         if status == HTTPStatus.NO_CONTENT:
             return self._about_silence(body)
         if self.response.schema is None or not self._is_json:
@@ -153,11 +153,10 @@ class ResponseSchema:
 
 
 def _parsed(text: bytes) -> Any:
-    """
-    Return a body in a form that can be validated; raise ValueError when it is no JSON.
+    """Return a body in a form that can be validated; raise ValueError when it is no JSON.
 
-    Of half a surrogate pair, which JSON may hold and the validator cannot, a question mark is left. Of a body that is
-    far larger than any described one, a part of each list: millions of violations are no better known than a few.
+    An unpaired surrogate, which JSON may contain and the validator cannot handle, becomes a question mark. If a body is
+    far larger than any described one, only a part of each list is kept: millions of violations tell no more than a few.
     """
     body = json.loads(text, parse_constant=_no_number)
     if b"\\u" in text:
@@ -175,11 +174,11 @@ def _in_part(value: Any) -> Any:
     return {name: _in_part(entry) for name, entry in value.items()} if isinstance(value, dict) else value
 
 
-# -- what is wrong, and where ------------------------------------------------------------------------------------------
+# -- violations and their places ---------------------------------------------------------------------------------------
 
 
 def _leaves(errors: Iterable[Any]) -> Iterator[Any]:
-    """Go down from an alternative that fails as a whole to what is wrong with the branch that was meant."""
+    """Go down from an alternative that fails as a whole to the error in the branch that was meant."""
     for error in errors:
         branches: list[list[Any]] = getattr(error.kind, "context", None) or []
         meant = [branch for branch in branches if not _is_of_another_type(branch, error.instance_path)]
@@ -198,7 +197,7 @@ def _missing_property(error: Any) -> str | None:
     return getattr(error.kind, "property", None) if type(error.kind).__name__.endswith("Required") else None
 
 
-#: How the words of the validator for what is wrong begin, and those for what would be right.
+#: How the validator's messages about the found value and the expected value begin.
 _GOOD = {
     "is not of type ": "a value of type ",
     "is not ": "a value that is ",
@@ -216,7 +215,7 @@ def _in_words(error: Any, missing: str | None) -> tuple[str, str]:
 
 
 def _branches(document: Json, schema: Any) -> list[Json]:
-    """Return a schema and what it is composed of, references followed, the outermost first."""
+    """Return a schema and its parts, with references followed, the outermost first."""
     node = resolve(document, schema)
     if not isinstance(node, dict):
         return []
@@ -228,7 +227,7 @@ def _branches(document: Json, schema: Any) -> list[Json]:
 
 
 def _requirement_at(document: Json, schema: Json, place: list[Any], default: str | None) -> str | None:
-    """Return the requirement of the innermost place on the way that states one."""
+    """Return the requirement of the innermost place on the path that states one."""
     found = default
     nodes = _branches(document, schema)
     found = _first_requirement(nodes) or found
@@ -251,16 +250,16 @@ def _children(document: Json, node: Json, part: Any) -> list[Json]:
     return _branches(document, extra) if isinstance(extra, dict) else []
 
 
-# -- what is there to be seen ------------------------------------------------------------------------------------------
+# -- places that a value has -------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class _Place:
-    """A place of the schema: itself and all that it is composed of."""
+    """A place of the schema: itself and all its parts."""
 
     branches: tuple[_Branch, ...] = ()
     requirement: str | None = None
-    """What the outermost part that states a requirement states."""
+    """The requirement of the outermost part that states one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +271,7 @@ class _Branch:
     items: _Place | None
 
     def is_about(self, value: Any) -> bool:
-        """Tell whether this alternative may be meant by a value: a list is no record, and a record is no list."""
+        """Tell whether a value may be meant for this alternative: a list is no record, and a record is no list."""
         kind = "array" if isinstance(value, list) else "object" if isinstance(value, dict) else None
         return kind is None or not self.kinds or kind in self.kinds
 
@@ -283,7 +282,7 @@ class _Property:
     place: _Place
     tolerates: frozenset[str]
     absent: str | None
-    """The requirement that is met when the property is not there."""
+    """The requirement that is met when the property is absent."""
 
 
 @dataclass(frozen=True)
@@ -327,10 +326,9 @@ def _compiled(document: Json, schema: Any) -> _Place:
 
 
 def _walk(place: _Place, value: Any, around: str, exercised: set[str], tolerated: set[tuple[str, str]]) -> None:
-    """
-    Gather the requirements whose places a value really has, and the forms in it that are merely tolerated.
+    """Collect the requirements whose places a value really has, and the merely tolerated forms in it.
 
-    `around` is the requirement of what the value is part of.
+    `around` is the requirement of the enclosing value.
     """
     for branch in place.branches:
         if not branch.is_about(value):
@@ -346,10 +344,9 @@ def _walk(place: _Place, value: Any, around: str, exercised: set[str], tolerated
 
 
 def _walk_record(branch: _Branch, value: Json, own: str, exercised: set[str], tolerated: set[tuple[str, str]]) -> None:
-    """
-    Look at a record. A property's absence may be what its requirement asks or allows.
+    """Look at a record. The absence of a property may be required or allowed.
 
-    What has none of the other properties either is not the thing that they belong to, and shows nothing about it.
+    If none of the other properties is there either, the record is another thing and shows nothing about the property.
     """
     is_the_thing = not branch.names.isdisjoint(value)
     for entry in branch.properties:

@@ -1,4 +1,4 @@
-"""Holds an answer against the contract and names the requirement at each violated place of the schema."""
+"""Validates an answer against the contract and names the requirement at each violated place of the schema."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REMEMBERED_PATHS = 4096
 
 
 class ResponseValidator:
-    """Knows the operations of one version, and what an answer to each of them must look like."""
+    """Knows the operations of one version, and the form of the answers to each of them."""
 
     def __init__(self, contract: Contract, version: Version | None) -> None:
         """Prepare for a target of this version; schemas are compiled when first needed."""
@@ -32,7 +32,7 @@ class ResponseValidator:
 
     @classmethod
     def of(cls, contract: Contract, version: Version | None) -> ResponseValidator:
-        """Return the validator of a version, with all schemas that were compiled so far."""
+        """Return the validator of a version, with all schemas compiled so far."""
         key = (contract.digest, version)
         if key not in _KNOWN:
             _KNOWN[key] = cls(contract, version)
@@ -47,17 +47,16 @@ class ResponseValidator:
         return min(found, key=lambda operation: operation.path.count("{"), default=None)
 
     def place(self, call: Call) -> str:
-        """Return the id of the operation that a call is of, or method and path where the contract has none."""
+        """Return the operation id of a call, or method and path if the contract has no such operation."""
         operation = self.operation_of(call.method, call.path)
         return operation.id if operation else f"{call.method} {call.path}"
 
     def seen(self, exchange: Exchange) -> Seen:
-        """
-        Return what an answer shows about the requirements of its operation's documented responses.
+        """Return what an answer shows about the requirements of its operation's documented responses.
 
-        Only a call that was served shows anything: a refusal's body is nobody's business. A requirement holds only if
-        its place was there to be seen; an empty list says nothing about its entries. What is merely not quite right
-        is a finding, and no reason to take the whole answer for something foreign.
+        Only a served call shows anything: the body of a refusal is not checked. A requirement holds only if its place
+        was there to be seen; an empty list says nothing about its entries. A small deviation is a finding, and no
+        reason to treat the whole answer as something foreign.
         """
         if not exchange.is_success or exchange.status is None or exchange.problem:
             return Seen()
@@ -78,18 +77,18 @@ class ResponseValidator:
         )
 
     def findings(self, exchange: Exchange) -> tuple[Finding, ...]:
-        """Return what of `seen` holds or is violated."""
+        """Return the findings of `seen`."""
         return self.seen(exchange).findings
 
 
 def _silence(operation: Operation, exchange: Exchange) -> str | None:
-    """Say that a 204 stands where every documented answer has a body."""
+    """Report that a 204 was sent although every documented answer has a body."""
     has_body = all(response.schema is not None for response in operation.responses if response.is_success)
     return "204, without the body that is described" if exchange.status == HTTPStatus.NO_CONTENT and has_body else None
 
 
 def _is_streamed(operation: Operation, exchange: Exchange) -> bool:
-    """Tell whether a call may have asked for an answer in pieces; also by a value that only some targets take so."""
+    """Tell whether a call may have asked for a streamed answer, also by a value that only some targets accept."""
     if operation.streams is None or not exchange.call.body:
         return False
     try:

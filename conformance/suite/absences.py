@@ -1,10 +1,9 @@
-"""
-Operations that the target does not have at all: looked for before the first test, and where one of them is needed.
+"""Operations that the target does not have at all: searched before the first test, and again when a test needs one.
 
-That something is not there is concluded only where everybody who must be served is answered 404, 405 or 501, on
-whatever project or group, by its number and by its path, and nothing else was ever answered. Of an operation that only
-reads the first look can tell. Of one that writes only a call can tell that a test holds to be right: what changes
-nothing, such as a call about a thing that does not exist, may be answered 404 by any service.
+An operation counts as absent only if everybody who must be served gets 404, 405 or 501, for every project or group, by
+number and by path, and no other answer was ever seen. For a read-only operation, the first look is enough. For a write,
+only a call that a test considers correct can decide, because any service may answer 404 to a call that changes nothing,
+such as a call about a thing that does not exist.
 """
 
 from __future__ import annotations
@@ -30,32 +29,32 @@ if TYPE_CHECKING:
     from conformance.schema.response_validator import ResponseValidator
     from conformance.target import Profile
 
-#: What says nothing of the operation: whoever asks for a token or a role may do so before any path is looked up.
+#: Answers that say nothing about the operation: a service may check token and role before it looks up the path.
 _SAYS_NOTHING = frozenset({401, 403, 429, 502, 503, 504})
-#: Fixtures of a kind: where one of them is answered, so is the operation there.
+#: Fixtures of the same kind: if the operation answers for one of them, it exists for all.
 _ALIKE: Mapping[str, tuple[str, ...]] = {
     "project": ("project", "fuzz_project", "sibling_project"),
     "group": ("group", "fuzz_group", "sibling_group"),
 }
-#: Reads that may be refused as long as nothing was made that they could show.
+#: Reads that may be refused while nothing exists that they could show.
 _SHOWS_WHAT_WAS_MADE = frozenset({"getGroupRelationsExportStatus", "downloadGroupRelationsExport", "getIntegration"})
-#: Writes that a project may forbid: then they may be refused by any 4xx, and with it 404.
+#: Writes that a project may forbid. Then any 4xx may refuse them, 404 included.
 _MAY_BE_FORBIDDEN = frozenset(
     {"createMergeRequestApprovalRule", "updateMergeRequestApprovalRule", "deleteMergeRequestApprovalRule"}
 )
-#: By what is read below the project, the setting that forbids them, and its value then.
+#: Resource below the project -> the setting in it that forbids these writes, and the forbidding value.
 _FORBIDDING: Mapping[str, tuple[str, bool]] = {
     "merge_request_approval_setting": ("allow_overrides_to_approver_list_per_merge_request", False),
     "approvals": ("disable_overriding_approvers_per_merge_request", True),
 }
-#: Where the whole API may lie by mistake.
+#: Prefixes below which the whole API may be served by mistake.
 OTHER_PREFIXES = ("", "/api", "/api/v3", "/api/v5")
-#: Names that nothing has.
+#: Names that do not exist.
 _UNUSED: Mapping[str, str] = {"integration_slug": "conformance-no-such-integration"}
 
 
 class OperationAbsent(Unmet):
-    """What a test needs is an operation that the target does not have: a gap, of which the absence alone is a fault."""
+    """A test needs an operation that the target does not have. Only the absence itself counts as the fault."""
 
     outcome = Outcome.NOT_TESTED
 
@@ -73,7 +72,7 @@ class Absence:
 
     @property
     def seen(self) -> str:
-        """Say what was answered, and to whom."""
+        """Describe the answers and who got them."""
         codes = " or ".join(sorted({str(exchange.status) for exchange in self.exchanges}))
         names = dict.fromkeys(exchange.call.actor.name for exchange in self.exchanges if exchange.call.actor)
         first, *others = dict.fromkeys(exchange.call.path for exchange in self.exchanges)
@@ -85,23 +84,23 @@ class Absences:
     """Knows which operations of a target are not there."""
 
     def __init__(self, profile: Profile, validator: ResponseValidator, client: Client) -> None:
-        """Begin without a suspicion: before `look_for` nothing is taken to be absent."""
+        """Begin without suspicion: before `look_for`, no operation counts as absent."""
         self._profile = profile
         self._validator = validator
         self._client = client
         self._suspected: set[str] = set()
         self._unimplemented: set[str] = set()
-        """Operations of which the target says so itself, by its answer to a call about what does not exist."""
+        """Operations that the target itself calls not implemented, in its answer about a thing that does not exist."""
         self._answered: set[str] = set()
         """Operations that gave an answer of their own."""
         self._served_to: set[tuple[str, str]] = set()
         """By id and name, which operations served which actors."""
         self._asked: set[str] = set()
         self._served_slugs: set[str] = set()
-        """Of integrations: those about which a call was served."""
+        """Integrations with at least one served call."""
         self._lies_elsewhere = False
         self.found: dict[str, Absence] = {}
-        """What is not there, by the id of the operation."""
+        """The absent operations, by id."""
         self._tell: Callable[[Absence], None] = lambda _: None
 
     def see(self, exchange: Exchange) -> None:
@@ -127,10 +126,9 @@ class Absences:
     # -- before the tests --------------------------------------------------------------------------------------------
 
     def look_for(self, operations: Iterable[Operation], *, only_reads: bool = False) -> None:
-        """
-        Call each operation once, in a way that changes nothing.
+        """Call each operation once, in a way that changes nothing.
 
-        What only reads and is answered by nobody is absent; of what writes there is a suspicion.
+        A read-only operation that nobody gets an answer from is absent; a write is only suspected to be absent.
         """
         wanted = [operation for operation in operations if operation.is_read or not only_reads]
         at_once = min(self._client.settings.at_once, self._client.worth_sending_at_once())
@@ -152,23 +150,22 @@ class Absences:
             self._conclude_family(path, members)
 
     def known(self) -> Mapping[str, list[str]] | None:
-        """Return what the look came to, for others on the same target; None where they have to look for themselves."""
+        """Return the result of the look, for others on the same target; None when they have to look themselves."""
         if self.found:
             return None
         sets = {"suspected": self._suspected, "unimplemented": self._unimplemented, "answered": self._answered}
         return {name: sorted(found) for name, found in sets.items()}
 
     def take(self, known: Mapping[str, list[str]]) -> None:
-        """Take over what the look of somebody else came to."""
+        """Take over the result of somebody else's look."""
         self._suspected |= {*known["suspected"]}
         self._unimplemented |= {*known["unimplemented"]}
         self._answered |= {*known["answered"]}
 
     def _first_call(self, operation: Operation) -> Exchange | None:
-        """
-        Read as it is right; write without what is required, or about what does not exist.
+        """Call a read correctly; call a write without its required input, or about something that does not exist.
 
-        Return None where the profile lacks fixtures, or whoever is served.
+        Return None when the profile lacks fixtures, or an actor who is served.
         """
         actor = next(self._served(operation), None)
         names_all = operation.is_read or _must_be_given(operation)
@@ -180,10 +177,9 @@ class Absences:
         return self._client.send(actor, operation.method, path, json_body={})
 
     def _conclude_family(self, path: str, members: list[tuple[Operation, Exchange]]) -> None:
-        """
-        Take all methods of a collection and its entries for absent where its list is, and no addition is taken.
+        """Treat all methods of a collection and its entries as absent if its list is absent and no addition accepted.
 
-        So is what says of itself that it is not implemented: that answers no call about a thing that does not exist.
+        The same holds when the operation says that it is not implemented, even for a thing that does not exist.
         """
         own = [entry for entry in self._validator.operations if _collection(entry) == path]
         adds = any(_must_be_given(entry) and entry.path == path for entry, _ in members)
@@ -197,16 +193,16 @@ class Absences:
 
     @property
     def is_something_there(self) -> bool:
-        """Whether one of all that were asked is known, below the path where they belong or another one."""
+        """Whether at least one of all operations asked is known, below the expected prefix or another one."""
         return self._asked != self._suspected or self._lies_elsewhere
 
     @property
     def is_nothing_there(self) -> bool:
-        """Whether there were such that could be asked, and not one of them is known."""
+        """Whether some operations could be asked, and not one of them is known."""
         return bool(self._asked) and not self.is_something_there
 
     def tell_of_each(self, tell: Callable[[Absence], None]) -> None:
-        """Let somebody hear of each operation that is absent, those that were found before and those to come."""
+        """Call a function for each absent operation: those already found and those found later."""
         self._tell = tell
         for absence in self.found.values():
             tell(absence)
@@ -214,27 +210,26 @@ class Absences:
     # -- while tests run ---------------------------------------------------------------------------------------------
 
     def require(self, method: str, path: str) -> None:
-        """Raise OperationAbsent when what is to be called is not there."""
+        """Raise OperationAbsent when the operation of this call does not exist."""
         if self.found:
             operation = self._validator.operation_of(method, path)
             self.require_operation(operation.id if operation else "")
 
     def require_operation(self, name: str) -> None:
-        """Raise OperationAbsent when an operation is not there."""
+        """Raise OperationAbsent when this operation does not exist."""
         if name in self.found:
             raise OperationAbsent(self.found[name])
 
     def seems_unimplemented(self, name: str) -> bool:
-        """Tell whether an operation said of itself that it is not there, and has said nothing else since."""
+        """Tell whether an operation said that it is not implemented, and has given no other answer since."""
         return name in self._unimplemented - self._answered
 
     def require_answer(self, exchange: Exchange) -> None:
-        """
-        Raise OperationAbsent when a call that was held to be right shows that its operation is not there.
+        """Raise OperationAbsent when a call that was considered correct shows that its operation does not exist.
 
-        The same call is made by everybody else who must be served, and by the path of what is called. Raise NotTested
-        when the target does not know the integration that is called, and knows another one of the profile: that gives
-        a slug which is not the target's.
+        Everybody else who must be served makes the same call, also by the full path. Raise NotTested when the target
+        does not know the integration that is called but knows another one of the profile: then the profile gives a slug
+        that the target does not have.
         """
         call = exchange.call
         if exchange.status not in NOT_THERE or call.headers.keys() - {"Content-Type", "Accept-Encoding"}:
@@ -249,11 +244,11 @@ class Absences:
         self.require_operation(operation.id)
 
     def _require_known(self, exchange: Exchange) -> None:
-        """Raise NotTested when no call about an integration was ever served, and another one is known to be there."""
+        """Raise NotTested when no call about an integration was ever served, and another one is known to exist."""
         head, _, slug = exchange.call.path.rpartition("/")
         if slug in self._served_slugs:
             return
-        # Without what it requires one that is known is refused otherwise, and nothing changes.
+        # A known integration refuses a call without required input in another way, and nothing changes.
         asking = [str(one.get("slug")) for one in self._profile.fixtures.get("integration", ()) if one.get("required")]
         others = [other for other in asking if other != slug]
         is_unknown = slug in asking and not self._is_known(exchange, f"{head}/{slug}")
@@ -271,14 +266,14 @@ class Absences:
         return answer.status is not None and answer.status not in NOT_THERE | _SAYS_NOTHING
 
     def _is_listed(self, exchange: Exchange, path: str, slug: str) -> bool:
-        """Tell whether the list has an integration all the same: then the target knows it, whatever it answers."""
+        """Tell whether the list shows the integration: then the target knows it, whatever else it answers."""
         listed = self._client.send(exchange.call.actor, "GET", path, query={"per_page": 100})
         return slug in values_under("slug", listed.served_json)
 
     # -- what it takes to be sure --------------------------------------------------------------------------------------
 
     def _conclude(self, operation: Operation, exchange: Exchange) -> None:
-        """Make a call in every other way in which it must be served; absent is what none of them finds."""
+        """Repeat the call in every other way that must be served; the operation is absent if none of them finds it."""
         if self._may_be_forbidden(operation, exchange):
             self._suspected.discard(operation.id)
             return
@@ -290,7 +285,7 @@ class Absences:
         self._add(operation, tried)
 
     def _may_be_forbidden(self, operation: Operation, exchange: Exchange) -> bool:
-        """Tell whether a setting of the project, if it can be read, allows to refuse the call."""
+        """Tell whether a readable setting of the project allows the target to refuse the call."""
         if operation.id not in _MAY_BE_FORBIDDEN:
             return False
         project = "/".join(exchange.call.path.split("/")[:3])
@@ -306,7 +301,7 @@ class Absences:
 
     def _other_ways(self, operation: Operation, exchange: Exchange) -> Iterator[Exchange]:
         call = exchange.call
-        # Who administrates the installation may be the only one who is meant, and everybody else be told of nothing.
+        # Perhaps only the administrator of the installation is meant, and everybody else gets 404.
         admin = self._profile.actors.get("admin")
         others = [actor for actor in (*self._served(operation), admin) if actor not in (call.actor, None)]
         paths = [call.path, *self._other_paths(operation, call.path)]
@@ -319,11 +314,11 @@ class Absences:
                 yield self._client.send(call.actor, call.method, f"{self._profile.base_url}{prefix}{call.path}")
             token = call.actor.token if call.actor else ""
             bearing = self._client.send(None, call.method, call.path, headers={"Authorization": f"Bearer {token}"})
-            if bearing.status != HTTPStatus.UNAUTHORIZED:  # who takes no token that way says nothing of the operation
+            if bearing.status != HTTPStatus.UNAUTHORIZED:  # which says nothing of the operation
                 yield bearing
 
     def _other_paths(self, operation: Operation, path: str) -> Iterator[str]:
-        """Yield the path of the same call by the full path of what it is about, and of a read about things alike."""
+        """Yield the path of the same call by full path instead of number and, for a read, those of similar things."""
         owner = operation.owner
         kind, number = (owner.fixture if owner is not None else None) or "", path.split("/")[2:3]
         if kind not in _ALIKE:
@@ -341,7 +336,7 @@ class Absences:
         return (self._profile.actors[name] for name in operation.served if name in self._profile.actors)
 
     def _path(self, operation: Operation, *, last_is_unused: bool) -> str | None:
-        """Return the path of a call, the last thing that it names being one that does not exist; None if unknown."""
+        """Return the path of a call whose last named thing does not exist; None if unknown."""
         named, path = operation.path_parameters, operation.path
         for number, parameter in enumerate(named, start=1):
             fixture = "" if last_is_unused and number == len(named) else parameter.fixture
@@ -353,13 +348,13 @@ class Absences:
 
 
 def _must_be_given(operation: Operation) -> bool:
-    """Tell whether a write asks for something in its body, and its path names fixtures alone: without it, it fails."""
+    """Tell whether a write requires a body and its path names only fixtures, so that it fails without the body."""
     asks = any(entry.required for entry in operation.parameters if entry.place == "body")
     return asks and not operation.is_read and operation.is_named_by_fixtures
 
 
 def _always_served(operation: Operation) -> bool:
-    """Tell whether an operation only reads what is there without having been made, such as settings and lists."""
+    """Tell whether a read shows things that always exist without being created, such as settings and lists."""
     is_plain = operation.is_read and operation.is_named_by_fixtures
     return is_plain and operation.id not in _SHOWS_WHAT_WAS_MADE and not _names_an_integration(operation)
 
@@ -373,11 +368,11 @@ def _last_of(path: str) -> str:
 
 
 def _reaches_alike(operation: Operation) -> bool:
-    """Tell whether a read names nothing but a project or group, so that it can be made of any other."""
+    """Tell whether a read names only a project or group, so that it works for any other as well."""
     return operation.is_read and operation.path.count("{") == 1
 
 
 def _collection(operation: Operation) -> str:
-    """Return the path of the list that an operation is about: its own, or the one above the entry that it names."""
+    """Return the path of the list that an operation is about: its own, or the one above its entry."""
     head, _, last = operation.path.rpartition("/")
     return head if last.startswith("{") else operation.path

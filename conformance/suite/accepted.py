@@ -1,10 +1,9 @@
-"""
-Waits until what the target has only accepted is done.
+"""Waits until the target has finished what it only accepted.
 
-A status of 202 says that something is not done yet. Where the text shows no answer a service may answer so, and what
-is read next may still be as it was. Each such write is waited for here, once for all who make it, until it shows; after
-some seconds it is left to whoever looks at it. So is one that was not answered at all and may be done in the
-background, for else it would be done while the next test looks.
+A status of 202 means that the work is not finished. Where the text shows no answer, a service may answer 202, and the
+next read may still show the old state. Each such write is waited for here, once for all tests, until its effect shows;
+after some seconds it is left to the test that looks at it. A write without an answer that may run in the background is
+waited for too, because otherwise it would take effect while the next test reads.
 """
 
 from __future__ import annotations
@@ -23,35 +22,35 @@ if TYPE_CHECKING:
     from conformance.http.exchange import Call, Exchange
     from conformance.schema.response_validator import ResponseValidator
 
-    #: Reads a path as who made a call: plain data, or None where it is refused or no JSON.
+    #: Reads a path as the actor who made a call: plain data, or None when it is refused or no JSON.
     Read = Callable[[Call, str], Any]
 
-#: May be done in the background, whatever it is answered (G7).
+#: May run in the background, whatever the answer says (G7).
 _RESET = "resetMergeRequestApprovals"
-#: How long what was accepted may take to be done.
+#: How long accepted work may take to finish.
 DONE_WITHIN_SECONDS = 3.0
-#: So often in a row an operation is waited for in vain, or a setting of an integration; then not any more.
+#: After so many waits in vain in a row, an operation or a setting of an integration is not waited for any more.
 _MOST_IN_VAIN = 10
 _MOST_IN_VAIN_OF_A_SETTING = 2
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.2
-#: After so many writes of an operation that showed, another one is not waited for much longer than any of them took.
+#: After so many writes of an operation whose effect showed, another one is not waited for much longer than those took.
 _ENOUGH_SHOWN, _TIMES_AS_LONG, _SOON_SECONDS = 5, 4, 0.5
-#: A setting that need not be as it was sent while another one is on.
+#: A setting that may differ from what was sent while another setting is on.
 _CONDITIONAL, _CONDITION = "selective_code_owner_removals", "retain_approvals_on_push"
 
 
 class Accepted:
-    """The writes of a run that were answered as accepted, and the resets that were not answered."""
+    """The writes of a run that were answered with 202, and the resets that got no answer."""
 
     def __init__(self, validator: ResponseValidator, read: Read, seconds: float = DONE_WITHIN_SECONDS) -> None:
-        """Read with the function given, and wait for one write as long as this."""
+        """Read with the given function, and wait at most this long for one write."""
         self._validator = validator
         self._read = read
         self._seconds = seconds
         self._in_vain: Counter[tuple[str, ...]] = Counter()
         """How often in a row an operation, or a setting of an integration, was waited for in vain."""
         self._shown_after: dict[str, list[float]] = {}
-        """By operation, the seconds after which what was accepted did show."""
+        """By operation, the seconds after which the effect of an accepted write showed."""
         self._done: Mapping[str, Callable[[Call, Any], bool]] = {
             "deleteProjectApprovalRule": self._is_refused,
             "deleteMergeRequestApprovalRule": self._is_refused,
@@ -63,12 +62,12 @@ class Accepted:
         }
 
     def see(self, exchange: Exchange) -> None:
-        """Wait for what a call does, if it was only accepted, or may be done though nothing was answered."""
+        """Wait for the effect of a call that was only accepted, or that may run in the background without an answer."""
         call, operation = exchange.call, None
         if exchange.status in (HTTPStatus.ACCEPTED, None) and not call.is_elsewhere:
             operation = self._validator.operation_of(call.method, call.path)
         name = "" if operation is None else operation.alias_of or operation.id
-        # Who sees a reset accepted looks itself until it shows.
+        # Whoever sees a reset accepted waits for it themselves.
         is_waited_for = name in self._done and (exchange.status is None) == (name == _RESET)
         if is_waited_for and self._in_vain[(name,)] < _MOST_IN_VAIN:
             self._await(name, call)
@@ -94,7 +93,7 @@ class Accepted:
         else:
             self._in_vain[(name,)] += 1
 
-    # -- how each shows ------------------------------------------------------------------------------------------------
+    # -- how each effect shows -----------------------------------------------------------------------------------------
 
     def _is_refused(self, call: Call, _: Any) -> bool:
         return self._read(call, call.path) is None
@@ -119,13 +118,13 @@ class Accepted:
         return not self._missing(call, sent)
 
     def _missing(self, call: Call, sent: Mapping[str, Any]) -> list[str]:
-        """
-        Return the settings that show something else than was sent; what shows nothing is none of them.
+        """Return the settings that show another value than was sent; settings that are not shown are left out.
 
-        The empty name stands for what is shown at all, and active though nothing was sent about that.
+        The empty name stands for the whole: that anything is shown and, if nothing was sent about that, that it is
+        active.
         """
         shown = self._by_either_name(call, call.path)
-        # What is no text, switch or number, or 0 for one of them, was sent to see it refused, and need not be kept.
+        # Values that are no text, switch or number, and the number 0, were sent to be refused, and need not be stored.
         fit = {
             name for name, value in sent.items() if isinstance(value, str | bool) or (isinstance(value, int) and value)
         }
@@ -141,7 +140,7 @@ class Accepted:
         return _slug(call) not in values_under("slug", self._by_either_name(call, call.path.rpartition("/")[0]))
 
     def _by_either_name(self, call: Call, path: str) -> Any:
-        """Read what belongs to integrations; by the newer name where the older one leads elsewhere."""
+        """Read integrations; use the newer name when the older one leads elsewhere."""
         shown, newer = self._read(call, path), path.replace("/services", "/integrations")
         return self._read(call, newer) if shown is None and newer != path else shown
 

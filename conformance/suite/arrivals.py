@@ -1,9 +1,8 @@
-"""
-Watches that nobody is said to have approved a merge request who did not ask to, whichever test reads it.
+"""Watches, in whichever test reads it, that nobody is shown as approver of a merge request without having asked.
 
-An approval that lands on another merge request as well stays there: a story that begins later finds it, takes it for
-what was there before, and sees nothing move. It costs one look at the merge requests of each project, before the first
-of them is approved; what tests read anyhow is all that is seen afterwards.
+An approval that also lands on another merge request stays there: a later story finds it, takes it for an older one, and
+sees no change. This costs one look at the merge requests of each project, before the first of them is approved; later,
+only what tests read anyhow is checked.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from conformance.schema.response_validator import ResponseValidator
     from conformance.target import Profile
 
-#: The requirement that an approval of one merge request is none of another.
+#: The requirement that approving one merge request does not approve another.
 SEPARATE = "merge-request-approvals.approvals-are-separate"
 _APPROVING = "approveMergeRequest"
 _SHOWING = ("getMergeRequestApprovals", _APPROVING)
@@ -31,23 +30,22 @@ class Arrivals:
     """Who asked to approve which merge request of the profile in this run. Safe to use from several threads."""
 
     def __init__(self, profile: Profile, validator: ResponseValidator) -> None:
-        """Begin with nobody; only actors of the profile are watched, for others may approve what they like."""
+        """Begin with nobody; only actors of the profile are watched, because others may approve what they like."""
         self._people = {actor.id for actor in profile.actors.values() if actor.id is not None}
         self._spots, self._validator = Spots(profile), validator
         self._may_show: dict[Spot, set[int]] = {}
         """By merge request: who had approved it when it was first read."""
         self._asked: defaultdict[Spot | None, Counter[int]] = defaultdict(Counter)
-        """
-        By merge request: who asked to, and how often; None stands for one that is named in a way that tells nothing.
+        """By merge request: who asked to approve, and how often; None stands for a path that does not tell which one.
 
-        There a call that is refused takes back itself alone, and nothing that the same people asked for elsewhere.
+        There a refused call takes back only itself, and nothing that the same people asked for elsewhere.
         """
         self._looked_around: set[object] = set()
-        """The projects all of whose merge requests were read before the first of them was approved."""
+        """The projects whose merge requests were all read before the first of them was approved."""
         self._lock = threading.Lock()
 
     def unseen_beside(self, call: Call) -> list[str]:
-        """Return where the merge requests beside one that is about to be approved are read, before the first is."""
+        """Return the paths of the merge requests beside one that is about to be approved, before the first approval."""
         about = self._spots.called(call.path) if self._operation(call) == _APPROVING else None
         if about is None or about.number in self._looked_around:
             return []
@@ -55,20 +53,20 @@ class Arrivals:
         return [f"/projects/{spot.number}/merge_requests/{spot.iid}/approvals" for spot in beside]
 
     def saw_beside(self, exchange: Exchange) -> None:
-        """Remember who has approved a merge request, as it is before the first approval."""
+        """Remember who has approved a merge request before the first approval of the run."""
         spot = self._spots.called(exchange.call.path)
         if spot is not None and exchange.is_success:
             self._looked_around.add(spot.number)
             self.contradicted_by(exchange)
 
     def expect(self, call: Call) -> None:
-        """Take note of who asks to approve, before the call is sent: a read beside it may show it at once."""
+        """Record who asks to approve, before the call is sent, because a read beside it may show it at once."""
         if self._operation(call) == _APPROVING:
             with self._lock:
                 self._asked[self._spots.called(call.path)].update(self._asking(call))
 
     def contradicted_by(self, exchange: Exchange) -> list[int]:
-        """Return whom an answer says to have approved who never asked to."""
+        """Return the people whom an answer shows as approvers though they never asked to be."""
         operation, spot = self._operation(exchange.call), self._spots.called(exchange.call.path)
         with self._lock:
             if operation == _APPROVING and spot is None and exchange.is_refusal:
@@ -81,7 +79,7 @@ class Arrivals:
             return sorted(shown - first - (+self._asked[spot] + +self._asked[None]).keys())
 
     def _asking(self, call: Call) -> set[int]:
-        """Return who may be asking: anybody, where the profile does not say whose token it is."""
+        """Return who may be asking: anybody, if the profile does not say whose token it is."""
         number = getattr(call.actor, "id", None)
         return set(self._people) if number is None else {number}
 

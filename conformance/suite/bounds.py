@@ -1,4 +1,4 @@
-"""Which numbers of approvals a service takes is left open: whoever is refused a larger one is looked at with 1."""
+"""The text sets no bounds to the number of approvals: if a larger number is refused, the call is tried with 1."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 NUMBER = "approvals_required"
 _FEWEST = 1
-#: How a value is refused that a service does not take.
+#: Statuses that refuse a value which a service does not accept.
 _REFUSED = frozenset({400, 409, 422})
 _IN_RULES = "/approval_rules"
 
 
 def require_number_to_be_taken(exchange: Exchange) -> None:
-    """Raise Unmet when a rule was refused for the number of its approvals alone, as the text sets no bounds to that."""
+    """Raise Unmet when a rule was refused only for its number of approvals, because the text sets no bounds to that."""
     call, wanted = exchange.call, json_in(exchange.call.body or b"")
     number = wanted.get(NUMBER) if isinstance(wanted, dict) else None
     if (
@@ -30,13 +30,13 @@ def require_number_to_be_taken(exchange: Exchange) -> None:
     ):
         return
     with_fewer = _sent_again(exchange, {**wanted, NUMBER: _FEWEST})
-    # One that is refused now and then is not refused for its number.
+    # If it is refused only now and then, the number is not the reason.
     if with_fewer.is_success and _sent_again(exchange, wanted).status in _REFUSED:
         raise Unmet(Reason.PRECONDITION, f"a rule for {number} approvals is refused, and one for 1 is not: left open")
 
 
 def _sent_again(exchange: Exchange, body: dict[str, Any]) -> Exchange:
-    """Send a call with another body, and take away what it makes."""
+    """Send a call with another body, and remove what it makes."""
     client, call = current_run().client, exchange.call
     answer = client.send(call.actor, call.method, call.path, json_body=body)
     made = answer.served_object.get("id")

@@ -1,4 +1,4 @@
-"""The forms in which a call may be made, and the places where whoever lacks a role may try it as well."""
+"""The forms in which a call may be made, and the places where a caller without the role may try it as well."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from conformance.suite.arrange import Arranged, Prepared
     from conformance.suite.expectations import Answer, Caller
 
-#: What tells that somebody below the role has no more of it in another place: a read that the same role is needed for.
+#: Reads that need the same role: if one is refused, the caller does not have the role in that place either.
 _WITNESSES = {
     "projects": ("merge_request_approval_setting", "getProjectApprovalSettings"),
     "groups": ("merge_request_approval_setting", "getGroupApprovalSettings"),
 }
-#: The places: what lies further inside, and what everybody may see, where no role is needed to find it: of groups, the
-#: one around the public project.
+#: The places: those further inside, and those that everybody may see, where finding them needs no role. For groups,
+#: that is the one around the public project.
 _ELSEWHERE = {"projects": ("subgroup_project", "public_project"), "groups": ("subgroup", "public_project")}
 _BELOW_EVERY_ROLE = ("developer", "reporter", "guest", "outsider")
-#: Who is a developer, and may read no more for having a part in what goes on in the project. The author of a merge
-#: request is none by definition: whoever writes a profile may have opened it as a maintainer.
+#: A developer whose part in the project gives no right to read more. The author of a merge request is none by
+#: definition, because whoever writes a profile may have opened it as a maintainer.
 _WITH_A_PART = "approver"
-#: By run, actor and path: what a witness said; who has which role changes in no run.
+#: By run, actor and path: the answer of such a read; roles do not change within a run.
 _TOLD: WeakKeyDictionary[Run, dict[tuple[str, Path], Answer]] = WeakKeyDictionary()
 
 
 def sent_in_all_forms(prepared: Arranged, caller: Caller) -> list[Answer]:
-    """
-    Let an actor make a call by number and by path, in all its forms, and in the places that lie further inside.
+    """Let an actor make a call by number and by path, in all its forms, and in the places further inside.
 
-    With a developer reads one who has a part in merge requests as well, and is owed no more for it.
+    If the actor is a developer who reads, the approver of merge requests reads as well, and is owed no more for that
+    role.
     """
     forms = [prepared.sent_by(caller), *(call.sent_by(caller) for call in _in_other_forms(prepared))]
     if _may_have_a_part(prepared, caller):
@@ -48,7 +48,7 @@ def sent_in_all_forms(prepared: Arranged, caller: Caller) -> list[Answer]:
 
 
 def _may_have_a_part(prepared: Arranged, caller: Caller) -> bool:
-    """Tell whether a developer reads in the project of the profile, of whom another one approves merge requests."""
+    """Tell whether a developer reads in the project of the profile, where another one approves merge requests."""
     operation, project = prepared.operation, current_run().profile.first("project")
     is_there = project is not None and prepared.call.path.startswith(f"/projects/{project.id}/")
     is_tried = _WITH_A_PART in {*operation.served, *operation.refused}
@@ -56,7 +56,7 @@ def _may_have_a_part(prepared: Arranged, caller: Caller) -> bool:
 
 
 def _in_other_forms(prepared: Arranged) -> list[Prepared]:
-    """Return the call as it may also be made: by the path, with its parameters in the query, of a later page."""
+    """Return the other forms of the call: by the path, with its parameters in the query, for a later page."""
     call, by_path = prepared.call, prepared.by_path
     forms = [by_path] if by_path else []
     if prepared.operation.takes_body_in_query and isinstance(call.body, dict):
@@ -68,11 +68,10 @@ def _in_other_forms(prepared: Arranged) -> list[Prepared]:
 
 
 def _elsewhere(prepared: Arranged, caller: Caller) -> Iterator[Prepared]:
-    """
-    Yield the call for a project or group that lies further inside, and reads of public ones, by the path.
+    """Yield the call for a project or group further inside, and reads of public ones, by the path.
 
-    The profile need not say who is who there: it is left alone unless the caller is refused something there that takes
-    the role, and somebody else is served the same.
+    The profile need not say who has which role there: a place is skipped unless the caller is refused something there
+    that needs the role, and somebody else is served the same.
     """
     operation, kind = prepared.operation, prepared.operation.path.split("/")[1]
     below, witness = _WITNESSES.get(kind, ("", operation.id))
@@ -81,7 +80,7 @@ def _elsewhere(prepared: Arranged, caller: Caller) -> Iterator[Prepared]:
         return
     for name in _ELSEWHERE[kind]:
         place = current_run().profile.first(name)
-        # What is public is no more so for those who are known elsewhere, and writes take a role everywhere.
+        # Public things are no more public for callers known elsewhere, and writes need a role everywhere.
         in_question = name != "public_project" or (operation.is_read and caller.name == "outsider")
         if place is None or not place.get("path") or not in_question:
             continue
@@ -89,7 +88,7 @@ def _elsewhere(prepared: Arranged, caller: Caller) -> Iterator[Prepared]:
         full_path = place["path"].rpartition("/")[0] if is_around else place["path"]
         path = Path(f"/{kind}/{quote(full_path, safe='') if is_around else place.id}") / below
         is_below = False
-        with suppress(Unmet):  # a target may not have what would tell
+        with suppress(Unmet):  # a target may lack the read that would tell
             is_below = _told_once(caller, path).exchange.is_refusal
             is_below = is_below and _told_once(served_caller(operation), path).is_served
         if is_below:
@@ -97,7 +96,7 @@ def _elsewhere(prepared: Arranged, caller: Caller) -> Iterator[Prepared]:
 
 
 def _told_once(caller: Caller, path: Path) -> Answer:
-    """Return what an actor is answered at a path, who is asked only once in a run, unless nobody answers."""
+    """Return the answer to an actor at a path; ask only once in a run, unless no answer comes."""
     known = _TOLD.setdefault(current_run(), {})
     if (caller.name, path) not in known or known[caller.name, path].exchange.status is None:
         known[caller.name, path] = caller.get(path)

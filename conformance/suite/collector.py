@@ -19,12 +19,12 @@ _FAILURES_PER_EXPECTATION = 3
 
 
 def is_unmet(outcome: Outcome, reason: Reason | None) -> bool:
-    """Tell whether something was not seen because a step before it did not succeed."""
+    """Tell whether something could not be checked because a step before it did not succeed."""
     return outcome is Outcome.INCONCLUSIVE and reason is Reason.PRECONDITION
 
 
 class CheckCollector:
-    """What one test came to, requirement by requirement. Safe to use from several threads."""
+    """The results of one test, requirement by requirement. Safe to use from several threads."""
 
     def __init__(
         self,
@@ -33,18 +33,17 @@ class CheckCollector:
         write: Callable[[Line], None],
         not_owed: Callable[[str], str | None] = lambda _: None,
     ) -> None:
-        """
-        Collect for a test that declares to verify these requirements; `write` takes the lines of the record.
+        """Collect for a test that declares to verify these requirements; `write` receives the lines of the record.
 
         `not_owed` says why a requirement that could not be seen does not concern a target of unknown version.
         """
         self.declared = declared
         self.distrusted: str | None = None
-        """The first answer of the test that was not the documented record at all: nothing after it is believed."""
+        """The first answer of the test that was not the documented record at all: later answers are not trusted."""
         self.failures = 0
-        """How many violations it recorded."""
+        """Number of recorded violations."""
         self.is_unmet = False
-        """Whether something that it is there to verify was not seen, for a step before did not succeed."""
+        """Whether something that the test must verify was not seen, because an earlier step did not succeed."""
         self._test = test
         self._write = write
         self._not_owed = not_owed
@@ -54,7 +53,7 @@ class CheckCollector:
         self._lock = threading.RLock()
 
     def passed(self, requirement: str) -> None:
-        """Record that a requirement held; once a test is enough."""
+        """Record that a requirement held; once per test is enough."""
         claimed = requirement in self.declared
         with self._lock:
             if requirement in self._settled:
@@ -73,10 +72,9 @@ class CheckCollector:
         shown: Callable[[], tuple[tuple[Evidence, ...], str | None]],
         place: str | None = None,
     ) -> None:
-        """
-        Record that a requirement was violated; of the same expectation a few times at most.
+        """Record that a requirement was violated; at most a few times for the same expectation.
 
-        `shown` returns the evidence and the detail: it is asked of those alone, for to make them takes long.
+        `shown` returns the evidence and the detail; it is called only for these, because making them is slow.
         """
         with self._lock:
             if self._pending is None:
@@ -104,7 +102,7 @@ class CheckCollector:
     def open_question(
         self, requirement: str, outcome: Outcome, reason: Reason, detail: str, waits_for: str | None = None
     ) -> None:
-        """Record that a requirement was not verified, why, and for which failure alone, if there is one."""
+        """Record that a requirement was not verified, why, and the only failure that caused it, if there is one."""
         gone = self._not_owed(requirement) if outcome is Outcome.INCONCLUSIVE else None
         if gone is not None:
             outcome, reason, detail = Outcome.NOT_APPLICABLE, Reason.VERSION, gone
@@ -123,23 +121,23 @@ class CheckCollector:
                 self._write(Check(requirement, Outcome.OBSERVED, self._test, detail=what))
 
     def tolerated(self, requirement: str, what: str) -> None:
-        """Record a form that is accepted although the text shows another; it settles nothing."""
+        """Record a form that is accepted although the text shows another; it decides nothing."""
         with self._lock:
             if self._count(requirement, what) == 1:
                 self._write(Check(requirement, Outcome.OBSERVED, self._test, detail=what, claimed=False))
 
     def distrust(self, answer: str) -> None:
-        """Believe nothing that the target answers from now on, for it answered something that is not the record."""
+        """Ignore everything that the target answers from now on, because an answer was not the documented record."""
         self.distrusted = self.distrusted or answer
 
     def settle(self, requirements: Iterable[str]) -> None:
-        """Take requirements for dealt with: other tests are there to show them."""
+        """Mark requirements as done, because other tests verify them."""
         with self._lock:
             self._settled |= self.declared.intersection(requirements)
 
     @contextmanager
     def settling_nothing(self, unless: Callable[[], bool]) -> Iterator[None]:
-        """Let what the context settles be looked at all the same after it, unless something holds at its end."""
+        """Keep what the context settles open for later checks, unless a condition holds at its end."""
         before = set(self._settled)
         try:
             yield
@@ -150,7 +148,7 @@ class CheckCollector:
 
     @property
     def unsettled(self) -> list[str]:
-        """The requirements that the test declares and has not come to."""
+        """The requirements that the test declares and has not reached."""
         return sorted(self.declared - self._settled)
 
     def leave_open(
@@ -160,13 +158,13 @@ class CheckCollector:
         outcome: Outcome = Outcome.INCONCLUSIVE,
         waits_for: str | None = None,
     ) -> None:
-        """Record that nothing more of what the test declares will be seen."""
+        """Record that the rest of what the test declares will not be verified."""
         for requirement in self.unsettled:
             self.open_question(requirement, outcome, reason, detail, waits_for)
 
     @contextmanager
     def pending(self) -> Iterator[None]:
-        """While the context lasts, keep the latest failure of each requirement; write these at its end."""
+        """Within the context, keep only the latest failure of each requirement; write these at its end."""
         self._pending = {}
         try:
             yield

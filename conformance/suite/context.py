@@ -1,4 +1,4 @@
-"""What a running test knows: its run, the calls it made, and the checks it came to."""
+"""The state of a running test: its run, the calls it made, and the results of its checks."""
 
 from __future__ import annotations
 
@@ -51,28 +51,28 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _MOST_SOFT_FAILURES = 25
-#: How many entries a page is asked for at first.
+#: Page size of the first request for a list.
 _PAGE_LENGTH = 20
 
 
 @dataclass
 class Learnt:
-    """What one test of a run learns of the target for those that follow it."""
+    """What one test of a run learns about the target for later tests."""
 
     tells_totals: dict[str, bool] = field(default_factory=dict)
-    """By kind of list: whether its pages say truly in X-Total how many entries there are on all of them."""
+    """By kind of list: whether X-Total on its pages correctly tells the number of all entries."""
     page_length: int = _PAGE_LENGTH
-    """How many entries a page is asked for: fewer where so many are refused."""
+    """The page size to request: smaller if larger ones are refused."""
     described: set[str] = field(default_factory=set)
     """The operations, by their place in the contract, that were seen to answer with a body."""
     held_back: int = 0
-    """How many drawn calls were not sent because they may have reached what is not the run's own."""
+    """Number of drawn calls that were not sent because they may have reached things that are not the run's own."""
     made_for_good: dict[tuple[str, str, str], Exchange] = field(default_factory=dict)
-    """By operation, path and actor, a served call of those whose product no operation takes away."""
+    """By operation, path and actor: a served call of an operation whose product no operation removes."""
 
 
 class Run:
-    """What is the same for all tests of a run: contract, target, client, and where lines of the record go."""
+    """What all tests of a run share: contract, target, client, and the destination for lines of the record."""
 
     def __init__(
         self,
@@ -83,57 +83,56 @@ class Run:
         *,
         writes_anywhere: bool = False,
     ) -> None:
-        """
-        Open the client of a target; every exchange is validated and remembered from here.
+        """Open the client of a target; every exchange is validated and remembered from now on.
 
-        `write` takes the lines of the record; `settings` are those of the client, by default what the profile says.
-        With `writes_anywhere` writes are not kept to what the profile names: for a service that ends with its test.
+        `write` receives the lines of the record; `settings` are those of the client, by default those of the profile.
+        With `writes_anywhere`, writes are not limited to what the profile names: for a service that ends with its test.
         """
         settings = settings or profile.client_settings()
         self.contract = contract
         self.profile = self._own = profile
         self.elsewhere = Elsewhere(stand_ins(profile))
-        """The fixtures with which a test is tried that cannot be brought to what it verifies."""
+        """The fixtures for a test that cannot be prepared on the first ones."""
         self.before_tests: Callable[[], None] = lambda: None
-        """Sees to it that what the run made for itself is there."""
+        """Makes sure that the things which the run made for itself exist."""
         self.only_reads = settings.only_reads
         self.write = write
         self.client = Client(settings)
         self.validator = ResponseValidator.of(contract, profile.version)
         self._areas = {operation.area for operation in self.validator.operations}
 
-        # What looks at every exchange.
+        # Observers of every exchange.
         self.ownership = Ownership(profile, self.validator.operation_of)
-        """What lies on the target and is not the run's own."""
+        """Things on the target that are not the run's own."""
         self.writes = Writes()
         self.known_reads = KnownReads(self.validator.operation_of, self.writes, keeps=not profile.limits.settle_seconds)
-        """What the running test need not read again."""
+        """Reads that the running test need not repeat."""
         self.latencies = Latencies(self.validator.operation_of)
         """How long the target took to answer."""
         self.absences = Absences(profile, self.validator, self.client)
-        """Which operations the target does not have."""
+        """The operations that the target does not have."""
         self.traces = VersionTraces(contract, profile, self.validator, self._ask) if profile.version is None else None
-        """What shows how old the target may be; None where its version is known."""
+        """Signs of how old the target may be; None if its version is known."""
 
-        # What an answer may contradict.
+        # Observers that find contradictions in an answer.
         self.deletions = Deletions(self.validator, profile.limits.settle_seconds)
-        """What was deleted, and must not be listed again."""
+        """Things that were deleted, and must not be listed again."""
         self.shown = ShownRecords(profile, self.validator, contract.records)
         """What the running test was shown of each record."""
         self.arrivals = Arrivals(profile, self.validator)
-        """Who asked to approve what."""
+        """Who asked to approve which merge request."""
         self.served_reads = ServedReads(profile, self.validator)
-        """What was shown to whom, and must be shown again."""
+        """Reads that were served, and must be served again."""
         self.first_exports = FirstExports(self.writes, profile.limits.deadline_seconds)
-        """Which exports need not have begun."""
+        """Exports that may not have begun yet."""
 
         self.origins = Origins()
-        """Says which values of the profile stand behind a failure."""
+        """Names the values of the profile that may have caused a failure."""
         self.learnt = Learnt()
         self._listen(writes_anywhere=writes_anywhere)
 
     def _listen(self, *, writes_anywhere: bool) -> None:
-        """Let each that looks at exchanges see them: first what was learnt, then the running test."""
+        """Pass exchanges to all observers: first those that learn, then the running test."""
         if not writes_anywhere:
             self.client.before_write(self.ownership.check)
         self.client.before_write(self._expect)
@@ -143,18 +142,18 @@ class Run:
             self.client.on_exchange(see)
         if self.traces is not None:
             self.client.on_exchange(self.traces.see)
-        # Last, for whatever looks at exchanges sees the write before what it is waited for by.
+        # Last, because the other observers must see the write before the reads that wait for it.
         self.client.on_exchange(Accepted(self.validator, self._read).see)
 
     def _expect(self, call: Call) -> None:
-        """Before a call is sent, take note of what it may bring, and of what is there already."""
+        """Before a call is sent, record what it may change and what exists already."""
         if call.actor is not None:
             for path in self.arrivals.unseen_beside(call):
                 self.arrivals.saw_beside(self._aside(call.actor, path))
         self.arrivals.expect(call)
 
     def include(self, profile: Profile) -> None:
-        """Go on with a profile that names more of the target: what the run has made for itself."""
+        """Go on with a profile that names more things of the target: those that the run has made for itself."""
         self.profile = self._own = profile
         self.elsewhere = Elsewhere(stand_ins(profile))
         self.ownership.include(profile)
@@ -163,13 +162,13 @@ class Run:
         self.served_reads = ServedReads(profile, self.validator)
 
     def take(self, profile: Profile | None) -> None:
-        """Hand out the actors and fixtures of a profile from now on; with None those of the run itself."""
+        """Hand out the actors and fixtures of a profile from now on; with None, those of the run itself."""
         self.before_tests()
         self.profile = profile or self._own
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether other fixtures are handed out than those that the profile names first."""
+        """Whether the fixtures handed out differ from those that the profile names first."""
         return self.profile is not self._own
 
     def close(self) -> None:
@@ -177,23 +176,23 @@ class Run:
         self.client.close()
 
     def not_owed(self, requirement: str) -> str | None:
-        """Return why a requirement ended with a version that the target shows to have; None where it did not."""
+        """Return why a requirement ended with a version that the target is seen to have; None when it did not end."""
         return self.traces.removed(self.contract.requirements[requirement]) if self.traces else None
 
     def is_shared(self, requirement: str) -> bool:
-        """Tell whether a requirement belongs to no area of operations: all of them show it together."""
+        """Tell whether a requirement belongs to no area of operations: all operations verify it together."""
         return self.contract.requirements[requirement].area not in self._areas
 
     def _ask(self, actor: str, path: str) -> None:
-        """Read a path as an actor of the profile, beside what the running test does."""
+        """Read a path as an actor of the profile, outside the running test."""
         self._aside(self.profile.actors[actor], path)
 
     def _read(self, call: Call, path: str) -> Any:
-        """Return what a path holds for who made a call; None where that is refused or no JSON."""
+        """Read a path as the actor who made a call; None when that is refused or no JSON."""
         return self._aside(call.actor, path).served_json
 
     def _aside(self, actor: Credentials | None, path: str) -> Exchange:
-        """Read a path beside what the test of this thread does: nothing is concluded from the answer in passing."""
+        """Read a path outside the test of this thread: no observer concludes anything from the answer."""
         token = _ASIDE.set(True)
         try:
             return self.client.send(actor, "GET", path)
@@ -201,19 +200,18 @@ class Run:
             _ASIDE.reset(token)
 
     def require_allowed(self, method: str, what: str) -> None:
-        """Raise NotTested when a call could change a target that is only to be read."""
+        """Raise NotTested when a call could change a target that may only be read."""
         if self.only_reads and method not in READING:
             raise NotTested(Reason.UNSAFE, f"{what} may change the target, which is only to be read")
 
     def threads(self, number: int) -> ThreadPoolExecutor:
-        """Return so many threads that work for the test of this one."""
+        """Return this many threads that work for the test of this thread."""
         return ThreadPoolExecutor(number, initializer=enter, initargs=(_CURRENT.get(),))
 
     def each(self, act: Callable[[T], R], things: Sequence[T]) -> list[R]:
-        """
-        Do something with every one of several things, for the test of this thread, and return what came of each.
+        """Call a function with each of several things, for the test of this thread, and return the results.
 
-        Several at once, where the target takes longer to answer than it takes to call it.
+        Several calls run at once if waiting for the target takes longer than making a call.
         """
         number = min(self.client.settings.at_once, len(things), self.client.worth_sending_at_once())
         if number <= 1:
@@ -234,24 +232,24 @@ class TestContext:
     """Node id."""
     run: Run
     results: CheckCollector
-    """The checks that it came to."""
+    """The results of its checks."""
     history: CallHistory = field(default_factory=CallHistory)
     """The calls that it made."""
     started: float = field(default_factory=time.monotonic)
     expectations: int = 0
-    """How many expectations were looked at; a block that looks at none verifies nothing."""
+    """Number of expectations that were checked; a block that checks none verifies nothing."""
     soft_failures: list[str] = field(default_factory=list)
-    """Failures after which the test went on; it fails at its end."""
+    """Failures after which the test went on; the test fails at its end."""
     on_silence: Callable[[], None] | None = None
-    """What is done when a call was not answered, before its check is inconclusive: who draws moves draws others."""
+    """Called when a call got no answer, before its check becomes inconclusive: a test that draws moves draws others."""
     failed_before_silence: bool = False
-    """Whether a violation was recorded before the first call that was not answered."""
+    """Whether a violation was recorded before the first call without an answer."""
     is_unjudged: bool = False
-    """While many calls are under way at once: whoever sends them validates them, in an order of their own."""
+    """True while many calls run at once: then the sender validates them, in its own order."""
     _thread: int = field(default_factory=threading.get_ident)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
-    __test__ = False  # not a test, whatever pytest thinks of the name
+    __test__ = False  # not a test class, although pytest would take it for one by its name
 
     @classmethod
     def begin(cls, run: Run, test: str, declared: frozenset[str]) -> TestContext:
@@ -261,22 +259,22 @@ class TestContext:
 
     @property
     def declared(self) -> frozenset[str]:
-        """The requirements that the test is there to verify."""
+        """The requirements that the test must verify."""
         return self.results.declared
 
     def fail_softly(self, text: str) -> None:
-        """Let the test fail at its end for what it saw in passing; a test that saw a violation is not green."""
+        """Make the test fail at its end for something seen on the way; a test that saw a violation is not green."""
         with self._lock:
             if len(self.soft_failures) < _MOST_SOFT_FAILURES and text not in self.soft_failures:
                 self.soft_failures.append(text)
 
     def fail_in_passing(self, requirement: str, violation: Violation) -> None:
-        """Record that a requirement was violated, and go on: the test fails at its end, unless nobody asks for it."""
+        """Record that a requirement was violated, and go on. The test fails at its end, unless it is excused."""
         self._fail_in_passing(requirement, violation, None)
 
     def _fail_in_passing(self, requirement: str, violation: Violation, place: str | None) -> None:
         left_out = left_out_by(self.run.profile, self.run.contract.requirements[requirement])
-        if left_out is not None:  # what a target says it has not, or its operator does not claim, is not judged
+        if left_out is not None:  # not declared by the target, or not claimed
             self.results.tolerated(requirement, f"{left_out[1]}, so this is not judged: {violation}")
             return
         self.failed(requirement, violation, place)
@@ -295,10 +293,9 @@ class TestContext:
         self.results.failed(requirement, violation, shown, place)
 
     def excused(self, requirement: str, violation: Violation) -> str | None:
-        """
-        Return why a violation may be for want of another version, and leave the requirement open; None where not.
+        """Return why another version may excuse a violation, and leave the requirement open; None if not.
 
-        What all operations verify together is left to those that the target shows to have.
+        Requirements that all operations verify together are left to the operations that the target is seen to have.
         """
         run = self.run
         if run.traces is None:
@@ -313,11 +310,11 @@ class TestContext:
 
     @property
     def spoiled_by(self) -> str | None:
-        """The call whose missing answer may have spoiled the test; None where none did, or a violation came before."""
+        """The call without an answer that may have spoiled the test; None without one, or after a violation."""
         return None if self.failed_before_silence else self.history.unanswered
 
     def saw_item(self, item: str, state: ItemState, detail: str) -> None:
-        """Record how the target stands to an item of the version table."""
+        """Record the target's position on an item of the version table."""
         self.run.write(ItemSeen(item, state, detail, self.id))
 
     def note_findings(self, exchange: Exchange, findings: Sequence[Finding]) -> None:
@@ -330,16 +327,16 @@ class TestContext:
                 self._fail_in_passing(finding.requirement, violation, finding.place)
 
     def _recognise(self, exchange: Exchange, seen: Seen) -> None:
-        """Believe the target no more where an answer is not the one that is described at all."""
+        """Stop trusting the target when an answer is something completely different from the described one."""
         place = self.run.validator.place(exchange.call)
         if not seen.unrecognisable:
             self.run.learnt.described.update([place] if exchange.is_success and exchange.body else [])
-        # Who has told what was done may have nothing to tell when it is done already.
+        # A repeated action may have nothing to tell.
         elif exchange.body or place not in self.run.learnt.described:
             self.results.distrust(f"{exchange.call.method} {exchange.call.path} answered {seen.unrecognisable}")
 
     def see(self, exchange: Exchange) -> None:
-        """Remember an exchange of this test, and hold its answer against the contract."""
+        """Remember an exchange of this test, and compare its answer with the contract."""
         undone = self.run.deletions.contradicted_by(exchange)
         with self._lock:
             is_unjudged = self.is_unjudged or _ASIDE.get()
@@ -365,7 +362,7 @@ class TestContext:
             expected = "what the same caller was shown before, or an empty list"
             violation = Violation(expected, f"status {exchange.status}", before, *self.history.suspects, exchange)
             self.fail_in_passing(requirement, violation)
-        # Of calls that are under way side by side nobody knows which one saw what the other did.
+        # For calls that run at the same time, nobody knows which one saw the effect of another.
         if threading.get_ident() == self._thread:
             for found in self.run.shown.contradicted_by(exchange, self.run.known_reads.age):
                 self.fail_in_passing(found.requirement, Violation(found.expected, found.actual, *found.exchanges))
@@ -384,7 +381,7 @@ class TestContext:
 
     @contextmanager
     def unjudged(self) -> Iterator[None]:
-        """Validate nothing in passing while the context lasts, and let no call stand as the one before another."""
+        """Within the context, validate nothing on the way, and use no call as the one before another."""
         self.is_unjudged = True
         try:
             yield
@@ -399,17 +396,17 @@ class TestContext:
         phase: str | None = None,
         reason: Reason | None = None,
     ) -> None:
-        """Leave open what was not looked at, and write how the test went."""
+        """Leave open what was not checked, and write the result of the test."""
         if outcome is TestOutcome.PASSED:
             self._blame_the_version()
-            # What a test claims of the form of answers is looked at in passing, where there is something to look at.
+            # Claims about the form of answers are checked on the way, if an answer has something to check.
             self.results.leave_open(Reason.VACUOUS, "no answer held what it is about, as where a list is empty")
         self.results.leave_open(Reason.NOT_REACHED, "its test ended before it was looked at")
         seconds = round(time.monotonic() - self.started, 3)
         self.run.write(TestEnd(self.id, outcome, seconds, self.history.requests, detail, phase, reason))
 
     def _blame_the_version(self) -> None:
-        """Leave open, with the version as the reason, what a target of unknown version may be too old to show."""
+        """Leave open, because of the version, what a target of unknown version may be too old to show."""
         traces = self.run.traces
         if traces is None:
             return
@@ -420,7 +417,7 @@ class TestContext:
 
 
 _CURRENT: contextvars.ContextVar[TestContext | None] = contextvars.ContextVar("test", default=None)
-#: While a thread reads beside what its test does.
+#: True while a thread reads outside its test.
 _ASIDE: contextvars.ContextVar[bool] = contextvars.ContextVar("aside", default=False)
 
 
@@ -433,10 +430,9 @@ def current_test() -> TestContext:
 
 
 def suspects() -> tuple[Exchange, ...]:
-    """
-    Return the calls that a violation is about which names none: the last that may have changed something, and the last.
+    """Return the calls of a violation that names none: the last that may have changed something, and the last.
 
-    Whoever raises it asks at once, for the calls that put things back come before anybody catches it.
+    It must be called at once, because the calls that restore things come before the violation is caught.
     """
     return current_test().history.suspects
 
@@ -447,7 +443,7 @@ def current_run() -> Run:
 
 
 def enter(test: TestContext | None) -> None:
-    """Let this thread work for a test, or for none."""
+    """Make this thread work for a test, or for none."""
     _CURRENT.set(test)
     if test is not None:
         test.run.client.test = test.id
@@ -455,7 +451,7 @@ def enter(test: TestContext | None) -> None:
 
 @contextmanager
 def testing(run: Run, test: str, declared: frozenset[str]) -> Iterator[TestContext]:
-    """Let this thread work for a test of a run while the context lasts."""
+    """Within the context, make this thread work for a test of a run."""
     before, context = _CURRENT.get(), TestContext.begin(run, test, declared)
     enter(context)
     try:
@@ -464,7 +460,7 @@ def testing(run: Run, test: str, declared: frozenset[str]) -> Iterator[TestConte
         enter(before)
 
 
-testing.__test__ = False  # type: ignore[attr-defined]  # not a test, whatever pytest thinks of the name
+testing.__test__ = False  # type: ignore[attr-defined]  # not a test class, whatever pytest thinks of the name
 
 
 def _see(exchange: Exchange) -> None:

@@ -1,8 +1,7 @@
-"""
-Watches that what was deleted stays away, whoever deleted it and whoever looks.
+"""Watches that deleted things stay deleted, whoever deleted them and whoever looks.
 
-Most tests delete only to prepare or to put back, and look at something else. A deletion that was answered as done and
-was not would make them inconclusive, one after the other, and fail none.
+Most tests delete only to prepare or to restore, and check something else. If a deletion is answered as done but is not
+done, these tests would become inconclusive one after the other, and none would fail.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from conformance.http.exchange import Exchange
     from conformance.schema.response_validator import ResponseValidator
 
-#: Operations that take an entry from the list above their path, each with the requirement that it is listed no more.
+#: Operations that remove an entry from the list above their path, and the requirement that it is no longer listed.
 GONE: Mapping[str, str] = {
     "removeProjectFromJobTokenAllowlist": "job-token-scope.allowlist.remove.gone",
     "removeGroupFromJobTokenAllowlist": "job-token-scope.groups-allowlist.remove.gone",
@@ -30,11 +29,11 @@ GONE: Mapping[str, str] = {
     "deleteMergeRequestApprovalRule": "merge-request-approvals.rules.delete.gone",
     "disableIntegration": "integrations.disable.unlisted",
 }
-#: Operations that bring back no entry but the one that their path ends with.
+#: Operations that bring back only the entry that their path ends with.
 _BRINGS_BACK_ITS_OWN = ("setUpIntegration", "setUpService")
-#: What identifies an entry of one of these lists in its path.
+#: The field that identifies an entry of one of these lists in its path.
 _NAMES = ("id", "slug")
-#: A rule for everybody may come back by itself, as the default that it is.
+#: A rule for any approver may come back by itself, because it is the default.
 _COMES_BACK = "any_approver"
 
 
@@ -46,14 +45,14 @@ class Deletion:
     area: str
     exchange: Exchange
     shows_from: float
-    """When it must show in what is read, in seconds of the monotonic clock."""
+    """When it must show in reads, in seconds of the monotonic clock."""
 
 
 class Deletions:
     """The deletions of a run that nothing has undone since. Safe to use from several threads."""
 
     def __init__(self, validator: ResponseValidator, settle_seconds: float) -> None:
-        """Begin with none; what is read within so many seconds after one may not show it yet."""
+        """Begin with none; reads within this many seconds after a deletion may not show it yet."""
         self._validator = validator
         self._settle_seconds = settle_seconds
         self._known: dict[tuple[str, str], Deletion] = {}
@@ -69,12 +68,12 @@ class Deletions:
             if call.method == "GET":
                 return list(self._shown(path, exchange, now - exchange.seconds)) if exchange.is_success else []
             if operation is None or exchange.status is None:
-                self._known.clear()  # what such a call did is not known
+                self._known.clear()  # the effect of such a call is not known
             elif operation.id in _BRINGS_BACK_ITS_OWN:
                 name = path.rpartition("/")[2]
                 self._known = {place: known for place, known in self._known.items() if place[1] != name}
             elif operation.id not in GONE:
-                # By another name, or another form of the id, it may be about the same list.
+                # With another name, or another form of the id, it may be the same list.
                 self._forget(operation.area)
             elif exchange.is_success and call.actor is not None and call.actor.name in operation.served:
                 owner, _, name = path.rpartition("/")
@@ -97,4 +96,4 @@ class Deletions:
             name = next((str(entry[name]) for name in _NAMES if str(entry.get(name)) in known), None)
             if name is not None and started >= known[name].shows_from and entry.get("rule_type") != _COMES_BACK:
                 del self._known[path, name]
-                yield known.pop(name), name  # once, also where a list shows it twice
+                yield known.pop(name), name  # once, even if a list shows it twice

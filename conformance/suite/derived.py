@@ -1,4 +1,4 @@
-"""What the tests share that are derived from the contract: who calls, and what an operation's answer shows."""
+"""Helpers of tests that are derived from the contract: who calls, and what an operation's answer shows."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ WRONG_TOKEN = NOBODY.name
 
 
 def takes_part(operation: Operation) -> bool:
-    """Tell whether derived tests call an operation: it has a request example and the text says who is served."""
+    """Tell whether derived tests call an operation: it has a request example, and the text says who is served."""
     return has_request_example(operation) and bool(operation.served)
 
 
 def claims_of(*ids: str | None) -> frozenset[str]:
-    """Return the ids that are there."""
+    """Return the ids that are not None."""
     return frozenset(name for name in ids if name)
 
 
 def success_requirements(operation: Operation) -> frozenset[str]:
-    """Return what the documented successes of an operation state: status and schema."""
+    """Return the requirements about the documented successes of an operation: status and schema."""
     return claims_of(
         *(
             name
@@ -45,7 +45,7 @@ def success_requirements(operation: Operation) -> frozenset[str]:
 
 
 def is_validation(requirement: str | None) -> bool:
-    """Tell whether a requirement is about what may be sent."""
+    """Tell whether a requirement is about allowed input."""
     found = Contract.load().requirements.get(requirement or "")
     return found is not None and found.kind is Kind.VALIDATION
 
@@ -56,7 +56,7 @@ def documents_json(response: DocumentedResponse) -> bool:
 
 
 def is_known(name: str) -> bool:
-    """Tell whether the target profile has an actor; anybody can be nobody."""
+    """Tell whether the target profile has an actor; `anonymous` needs no entry."""
     return name in (ANONYMOUS, WRONG_TOKEN) or name in current_run().profile.actors
 
 
@@ -68,21 +68,20 @@ def caller_named(name: str) -> Caller:
 
 
 def administrators() -> list[Caller]:
-    """Return the administrator of the installation, where the profile has one: a few statements hold for everybody."""
+    """Return the administrator of the installation, if the profile has one: a few statements hold for everybody."""
     return [caller_named("admin")] if is_known("admin") else []
 
 
 def with_token(name: str, token: str) -> Caller:
-    """Return a caller who is nobody of the profile and sends this token; reports show the name in place of it."""
+    """Return a caller outside the profile who sends this token; reports show the name in place of it."""
     return Caller(current_run(), Actor(name, token))
 
 
 def served_caller(operation: Operation) -> Caller:
-    """
-    Return the first actor of the profile who must be served, or who stands in for one that the text may not mean.
+    """Return the first actor of the profile who must be served, or who stands in for one that the text may not mean.
 
-    The text allows each user so many completions a minute, and a service may count those that it refuses as well. The
-    stories about completions call as a developer, so that neither comes near to that number.
+    The text allows each user only some completions a minute, and a service may count refused ones as well. The stories
+    about completions call as a developer, so that neither comes near the limit.
 
     Raise NotTested when the profile has none.
     """
@@ -91,23 +90,22 @@ def served_caller(operation: Operation) -> Caller:
 
 
 def standing_in(operation: Operation, name: str) -> Caller:
-    """Return an actor who must be served, or who stands in for that one; raise NotTested when there is none."""
+    """Return an actor who must be served, or a stand-in for one; raise NotTested when there is none."""
     return area_of(operation).stand_in(caller_named(name), Place(current_run().profile, area=operation.area))
 
 
 def token_in(caller: Caller, header: str, prefix: str = "") -> dict[str, str]:
-    """Return the header that carries an actor's token, for calls that are to send it in an unusual way."""
+    """Return the header that carries an actor's token, for calls that must send it in an unusual way."""
     return {header: f"{prefix}{caller.actor.token if caller.actor else ''}"}
 
 
 @contextmanager
 def held_against(ids: Iterable[str | None], *, go_on: bool = False) -> Iterator[None]:
-    """
-    Hold the expectations inside against those of the requirements that the running test declares.
+    """Check the expectations inside against those of the given requirements that the running test declares.
 
-    Works like `verifies`, for ids that come from the contract instead of the source of the test. Ids that the test
-    does not declare, because they do not hold at the version or are not verified by tests, are left out. What all
-    operations show together is not left open because one of them does not.
+    Works like `verifies`, for ids that come from the contract instead of the source of the test. Ids that the test does
+    not declare, because they do not hold at the version or are not verified by tests, are skipped. Requirements that
+    all operations verify together are not left open because one of them does not show them.
     """
     test = current_test()
     names = [name for name in dict.fromkeys(ids) if name and name in test.declared]
@@ -117,18 +115,17 @@ def held_against(ids: Iterable[str | None], *, go_on: bool = False) -> Iterator[
 
 
 def note(requirement: str, what: str) -> None:
-    """Record what the target chose, if the running test declares the requirement that it belongs to."""
+    """Record what the target chose, if the running test declares the requirement of the choice."""
     test = current_test()
     if requirement in test.declared:
         test.results.observed(requirement, what)
 
 
 def cells(table: Mapping[str, str]) -> dict[str, list[str]]:
-    """
-    Return for each requirement of a table of actors those that the profile has.
+    """Return for each requirement of a table of actors those that the profile has.
 
-    A requirement holds only when each of its actors was tried: where the profile lacks one, the requirement is not
-    tested, whatever the others show, and the report names who is missing. A failure of the others still counts.
+    A requirement holds only if each of its actors was tried: if the profile lacks one, the requirement is not tested,
+    whatever the others show, and the report names who is missing. A failure of the others still counts.
     """
     test = current_test()
     found: dict[str, list[str]] = {}
@@ -144,16 +141,15 @@ def cells(table: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def reads_of_a_project() -> list[str]:
-    """
-    Return what can be read below a project's path without naming more than the project, at the target's version.
+    """Return the reads below a project's path that need no other parameter, at the target's version.
 
-    What the target does not have is left out.
+    Operations that the target does not have are left out.
     """
     return _reads_below("/projects/{id}")
 
 
 def reads_of_a_merge_request() -> list[str]:
-    """Return the same below the path of a merge request."""
+    """Return the reads below a merge request's path that need no other parameter, at the target's version."""
     return _reads_below("/projects/{id}/merge_requests/{merge_request_iid}")
 
 
@@ -171,7 +167,7 @@ def _reads_below(start: str) -> list[str]:
 
 
 def parameters_where(operation: Operation, holds: Callable[[Parameter], bool]) -> list[Parameter]:
-    """Return the parameters of query and body for which something holds."""
+    """Return the parameters of query and body that fulfil a condition."""
     return [parameter for parameter in operation.parameters if parameter.place != "path" and holds(parameter)]
 
 

@@ -1,4 +1,4 @@
-"""An exchange with the target as reports show it."""
+"""An exchange with the target in the form that reports show."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def evidence_of(exchange: Exchange, client: Client) -> Evidence:
 
 
 def _curl(call: Call, client: Client) -> str:
-    """Return a command that repeats a call; tokens and other secrets are variables of the shell."""
+    """Return a curl command that repeats a call; tokens and other secrets are shell variables."""
     before, body = _body(call, client)
     address = client.address(call)
     shown = _without_query(address) if call.is_elsewhere else without_userinfo(address)
@@ -45,21 +45,21 @@ def _curl(call: Call, client: Client) -> str:
     parts += _way(client.settings) if not call.is_elsewhere else []
     parts += [f"-H {header}" for header in _headers(call, client)]
     parts += body
-    # Which curl would else take for patterns of several addresses, or make shorter.
+    # Otherwise curl would read them as patterns of several addresses, or shorten them.
     parts += ["-g"] if set("[]{}") & set(shown) else []
     parts += ["--path-as-is"] if "/." in shown else []
     return " ".join([*parts, _quoted(shown, client)])
 
 
 def _quoted(text: str, client: Client) -> str:
-    """Return a text as one word for the shell, in which a variable stands for each secret."""
+    """Return a text as one word for the shell, with a variable for each secret."""
     words = []
     for part, secret in client.redaction.parts(text):
         if secret is None:
             words.append(shlex.quote(part) if part else "")
             continue
         variable = client.settings.variables.get(secret, "$SECRET")
-        # What is written otherwise there, such as the quotes of JSON, the shell cannot make of the secret.
+        # If a secret is escaped there, for example the quotes in JSON, the shell cannot produce that from the variable.
         words.append(f'"{variable}"' if part == secret else f'"{variable}_AS_SENT"')
     return "".join(words) or "''"
 
@@ -75,7 +75,7 @@ def _headers(call: Call, client: Client) -> Iterator[str]:
     if call.actor is not None and not given & {"authorization", "private-token"}:
         yield f'"PRIVATE-TOKEN: {call.actor.variable}"'
     for name, value in call.headers.items():
-        line = f"{name}: {value}" if value else f"{name};"  # curl leaves out one without a value
+        line = f"{name}: {value}" if value else f"{name};"  # curl leaves out a header without a value
         if call.actor is not None and call.actor.token in value:
             around = [shlex.quote(part) if part else "" for part in line.split(call.actor.token)]
             yield f'"{call.actor.variable}"'.join(around)
@@ -86,7 +86,7 @@ def _headers(call: Call, client: Client) -> Iterator[str]:
 
 
 def _way(settings: ClientSettings) -> Iterator[str]:
-    """Yield the options by which curl takes the same way to the target; passwords are variables of the shell."""
+    """Yield the curl options for the same route to the target; passwords are shell variables."""
     for url, option, variable in (
         (settings.base_url, "-u", "$BASE_URL_PASSWORD"),
         (settings.proxy or "", "--proxy-user", "$PROXY_PASSWORD"),
@@ -105,21 +105,21 @@ def _way(settings: ClientSettings) -> Iterator[str]:
 
 
 def _body(call: Call, client: Client) -> tuple[str, list[str]]:
-    """Return what stands before the command, and the options of curl, to send a body as it is."""
+    """Return the part before the command, and the curl options, that send a body unchanged."""
     if call.body is None:
         return "", []
     try:
         text = call.body.decode()
     except UnicodeDecodeError:
         text = "\0"
-    if "\0" in text:  # which no argument can have
+    if "\0" in text:  # which no argument can contain
         octal = "".join(f"\\{byte:03o}" for byte in call.body)
         return f"printf '{octal}' | ", ["--data-binary", "@-"]
     return "", ["--data-raw", _quoted(text, client)]
 
 
 def _without_query(address: str) -> str:
-    """Leave out the query of an address that a redirect gave: what is signed there is as good as a password."""
+    """Remove the query from an address that a redirect gave, because a signature there is as secret as a password."""
     path, mark, _ = address.partition("?")
     return f"{path}{mark}{'...' if mark else ''}"
 

@@ -1,4 +1,4 @@
-"""What ends a test of the suite before its last line, and what each of these says about the target."""
+"""The exceptions that end a test of the suite early, and what each of them says about the target."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Violation(AssertionError):  # noqa: N818 - the word of the reports
-    """The target did something that the specification rules out."""
+    """The target did something that the specification forbids."""
 
     def __init__(self, expected: str, actual: str, *exchanges: Exchange) -> None:
         """Say what was expected and what was seen, and in which exchanges."""
@@ -26,11 +26,10 @@ class Unseen(Exception):  # noqa: N818 - no error: something could not be seen
     """A check shows nothing."""
 
     outcome: Outcome
-    """What it comes to for a requirement; never that it is not applicable, which only the plan says."""
+    """The resulting outcome of a requirement; never not applicable, because only the plan says that."""
 
     def __init__(self, reason: Reason, detail: str, waits_for: str | None = None) -> None:
-        """
-        Name the reason, one of the closed set, and say in words what was missing.
+        """Name the reason, one of a closed set, and describe in words what was missing.
 
         `waits_for` is the requirement whose failure is the only cause, if there is one.
         """
@@ -41,7 +40,7 @@ class Unseen(Exception):  # noqa: N818 - no error: something could not be seen
 
 
 class Unmet(Unseen):
-    """What a check needs before it can show anything is not there."""
+    """A precondition of a check is not fulfilled."""
 
     outcome = Outcome.INCONCLUSIVE
 
@@ -60,4 +59,4 @@ def require_in(profile: Profile, *needs: str) -> None:
 
 
 class MisuseError(Exception):
-    """A test of the suite is wrong: it verifies what it does not declare, or looks at nothing."""
+    """A test of the suite is wrong: it verifies what it does not declare, or checks nothing."""

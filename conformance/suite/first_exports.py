@@ -1,4 +1,4 @@
-"""Tells when the status of an export need not show anything yet."""
+"""Tells when the status of an export may still show nothing."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ if TYPE_CHECKING:
 
 
 class FirstExports:
-    """
-    The groups whose first export need not have begun.
+    """The groups whose first export may not have begun yet.
 
-    What was accepted may begin later. Until then a status may list relations without a state. Once it has shown one, or
-    after as long as anything of the target may take, each relation has a state.
+    An accepted export may begin later. Until then the status may list relations without a state. Once it has shown a
+    state, or after the longest time that the target may need, each relation has a state.
     """
 
     def __init__(self, writes: Writes, deadline_seconds: float) -> None:
@@ -25,7 +24,7 @@ class FirstExports:
         """The paths of the exports whose status has shown a state."""
 
     def may_be_yet_to_begin(self, exchange: Exchange) -> bool:
-        """Tell whether an answer is the status of an export that need not have begun."""
+        """Tell whether an answer is the status of an export that may not have begun yet."""
         owner, _, last = exchange.call.path.rpartition("/")
         first = next(iter(self._writes.served.get(("POST", owner), ())), None)
         is_due = first is not None and time.monotonic() > first + self._deadline_seconds

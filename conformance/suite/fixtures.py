@@ -1,8 +1,7 @@
-"""
-The actors and fixtures of the target profile, as arguments that a test asks for by name.
+"""The actors and fixtures of the target profile, as arguments that a test requests by name.
 
-What each of them is stands in `conformance.target.profile`: ACTORS and FIXTURES. A test whose profile lacks one is not
-tested, and says which.
+`conformance.target.names` describes each of them: ACTORS and FIXTURES, read from `names.yaml`. A test whose profile
+lacks one is not tested, and says which.
 """
 
 from __future__ import annotations
@@ -46,13 +45,13 @@ def _several(name: str) -> Any:
 
 @pytest.fixture
 def anonymous() -> Caller:
-    """Somebody without a token."""
+    """A caller without a token."""
     return Caller(current_run(), None)
 
 
 @pytest.fixture
 def wrong_token() -> Caller:
-    """Somebody with a token that nobody was given."""
+    """A caller with a token that was issued to nobody."""
     return Caller(current_run(), NOBODY)
 
 

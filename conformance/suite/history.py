@@ -1,4 +1,4 @@
-"""The calls of one test, as far as evidence and later judgement need them."""
+"""The calls of one test, as far as evidence and later checks need them."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _LONGEST_SEQUENCE = 25
 
 @dataclass
 class CallHistory:
-    """The last calls of a test, or all of the current example while a state machine is explored."""
+    """The last calls of a test, or all calls of the current example while a state machine is explored."""
 
     requests: int = 0
     unanswered: str | None = None
-    """The first call that was not answered, whatever it was: nothing since then is sure."""
+    """The first call without an answer, whatever it was: nothing after it is certain."""
     unanswered_write: str | None = None
-    """The first call that may have changed something and was not answered."""
+    """The first call without an answer that may have changed something."""
     _recent: list[Exchange] = field(default_factory=list)
     _last_write: Exchange | None = None
     _example: list[Exchange] | None = None
 
     def add(self, exchange: Exchange, *, keep: bool) -> None:
-        """Count an exchange, and keep it as one that may have led to the next failure."""
+        """Count an exchange, and keep it as one that may lead to the next failure."""
         self.requests += 1
         is_refused = exchange.status == HTTPStatus.TOO_MANY_REQUESTS and exchange.call.patient
         if (is_refused or exchange.status is None) and self.unanswered is None:
@@ -51,10 +51,9 @@ class CallHistory:
             self._example.append(exchange)
 
     def evidence_for(self, shown: Sequence[Exchange]) -> tuple[Exchange, ...]:
-        """
-        Return the exchanges that show a failure, the suspects if none is named, with those that led to them.
+        """Return the exchanges that show a failure, or the suspects if none is named, and those that led to them.
 
-        What came after them, such as the calls that put things back, led to nothing.
+        Later calls, for example those that restore things, are not included.
         """
         found = tuple(shown) or self.suspects
         before = self._before(found) if self._example is None else _telling(self._example)
@@ -63,7 +62,7 @@ class CallHistory:
     def _before(self, found: Sequence[Exchange]) -> list[Exchange]:
         first = next((place for place, entry in enumerate(self._recent) if found and entry is found[0]), 0)
         start = max(0, first - _SHOWN_BEFORE)
-        # What they show may be what a write made that was followed by looks, or undone.
+        # They may show the effect of a write that was followed by reads, or undone.
         writes = [
             entry
             for entry in self._recent[:start]
@@ -75,13 +74,13 @@ class CallHistory:
 
     @property
     def suspects(self) -> tuple[Exchange, ...]:
-        """The last call that may have changed something, and the last call: what a violation without calls is about."""
+        """The last call that may have changed something, and the last call: violations without calls mean these."""
         last = self._recent[-1:]
         write = self._last_write
         return tuple(last) if write is None or any(write is exchange for exchange in last) else (write, *last)
 
     def begin_example(self) -> None:
-        """Forget the calls of the last example of a state machine, and keep all of the next one."""
+        """Forget the calls of the last example of a state machine, and keep all calls of the next one."""
         self._example = []
 
     def end_examples(self) -> None:
@@ -89,12 +88,12 @@ class CallHistory:
         self._example = None
 
     def forget(self) -> None:
-        """Let none of the calls so far stand as one that led to the next failure."""
+        """Use none of the calls so far as one that led to the next failure."""
         self._recent.clear()
         self._last_write = None
 
 
 def _telling(example: Sequence[Exchange]) -> list[Exchange]:
-    """Return the calls that tell what happened: all that changed something, and the last look at the result."""
+    """Return the calls that tell what happened: all that changed something, and the last read of the result."""
     writes = [exchange for exchange in example if exchange.call.method != "GET"]
     return [*writes[-_LONGEST_SEQUENCE:], *example[-1:]]

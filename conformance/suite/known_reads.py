@@ -1,4 +1,4 @@
-"""What was read and nobody can have changed since, so that it need not be read again."""
+"""Remembers reads whose result nobody can have changed since, so that they need not be repeated."""
 
 from __future__ import annotations
 
@@ -23,27 +23,25 @@ _Key = tuple[object, ...]
 
 @dataclass(eq=False)
 class _Look:
-    """What a test reads to see how things stand, before it changes them and puts them back."""
+    """The reads of a test before it changes things and restores them."""
 
     unanswered: int
-    """How many writes had stayed without an answer when it began."""
+    """Number of writes that had no answer when it began."""
     reads: dict[_Key, Exchange] = field(default_factory=dict)
     is_open: bool = True
     """Whether nothing was written since."""
 
 
 class KnownReads:
-    """
-    The served reads of the running test since its last write and its last pause.
+    """The served reads of the running test since its last write and its last pause.
 
-    Beside them, those that earlier tests of the run began with, as long as they were put back, and no write since can
-    have moved what was read. They count only where a test looks how things stand before it changes them: what it
-    judges, it reads itself. Nothing is kept of a target that takes time to show what was written. Safe to use from
-    several threads.
+    It also keeps the first reads of earlier tests of the run, if these tests restored everything and no later write can
+    have changed the result. These count only when a test looks before it changes things: what it judges, it reads
+    itself. Nothing is kept for a target that takes time to show what was written. Safe to use from several threads.
     """
 
     def __init__(self, operation_of: Callable[[str, str], Operation | None], writes: Writes, *, keeps: bool) -> None:
-        """Begin with nothing; without `keeps` it stays so. `operation_of` tells what is called by a method and path."""
+        """Begin with nothing; without `keeps` it stays empty. `operation_of` finds an operation by method and path."""
         self._keeps = keeps
         self._operation_of = operation_of
         self._writes = writes
@@ -58,17 +56,17 @@ class KnownReads:
 
     @property
     def age(self) -> int:
-        """How often everything was forgotten; a read that began at another age than it ended is not kept."""
+        """How often everything was forgotten; a read is not kept if this number changed while it ran."""
         return self._age
 
     def forget(self) -> None:
-        """Forget what the running test has read, for something may be another by now."""
+        """Forget what the running test has read, because it may have changed."""
         with self._lock:
             self._age += 1
             self._of_test.clear()
 
     def see(self, exchange: Exchange) -> None:
-        """Forget all that a call may have changed, whatever it was answered."""
+        """Forget everything that a call may have changed, whatever the answer was."""
         call = exchange.call
         if call.method in READING:
             return
@@ -94,7 +92,7 @@ class KnownReads:
                 self._of_test[_key(call.actor, call.path, call.query)] = exchange
 
     def of(self, actor: object, path: str, query: Mapping[str, object]) -> Exchange | None:
-        """Return what an actor was answered; None where it has to be asked for."""
+        """Return the answer to an actor; None when it must be requested."""
         key = _key(actor, path, query)
         with self._lock:
             if key not in self._of_test and key in self._put_back and any(look.is_open for look in self._looks):
@@ -102,7 +100,7 @@ class KnownReads:
             return self._of_test.get(key)
 
     def looked(self, exchange: Exchange) -> None:
-        """Take note of what is read by who looks how things stand."""
+        """Record a read by a test that looks before it changes things."""
         call = exchange.call
         with self._lock:
             for look in self._looks:
@@ -111,10 +109,9 @@ class KnownReads:
 
     @contextmanager
     def before_changes(self) -> Iterator[Callable[[], None]]:
-        """
-        While the context lasts, and until it writes, the test looks how things stand before it changes them.
+        """Within the context, and until its first write, the test looks before it changes things.
 
-        Yields what is to be called when all has been put back, for then what was read holds again.
+        Yields a function to call when everything is restored, because then the earlier reads hold again.
         """
         look = _Look(self._writes.unanswered)
         self._looks.append(look)
@@ -124,7 +121,7 @@ class KnownReads:
             self._looks.remove(look)
 
     def _holds_again(self, look: _Look) -> None:
-        """Keep what was read in a look for later tests, unless a call without an answer may have put nothing back."""
+        """Keep the reads of a look for later tests, unless an unanswered call may have prevented the restoring."""
         if not self._keeps or look.unanswered != self._writes.unanswered:
             return
         table = Contract.load().side_effects.parts.values()

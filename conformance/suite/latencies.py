@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from conformance.contract import Operation
     from conformance.http.exchange import Exchange
 
-#: So that the last of a hundred slices tells of 95 of 100 calls.
+#: So that the last of a hundred slices covers 95 of 100 calls.
 _SLICES, _MOST = 20, -1
 
 
@@ -21,13 +21,13 @@ class Latencies:
     """Collects the milliseconds of every call that was answered. Safe to use from several threads."""
 
     def __init__(self, operation_of: Callable[[str, str], Operation | None]) -> None:
-        """Collect by the operation that `operation_of` gives for method and path."""
+        """Collect by the operation that `operation_of` returns for method and path."""
         self.of: dict[str, list[float]] = {}
         """By method and path of the operation."""
         self._operation_of = operation_of
 
     def see(self, exchange: Exchange) -> None:
-        """Note how long an answer took; calls of no operation, and those without an answer, say nothing."""
+        """Record how long an answer took; ignore calls of no operation, and those without an answer."""
         operation = self._operation_of(exchange.call.method, exchange.call.path)
         if operation is not None and exchange.status is not None:
             self.of.setdefault(operation.label, []).append(round(exchange.seconds * 1000, 2))
@@ -39,7 +39,7 @@ class Latencies:
 
 
 def summed_up(collected: Sequence[Mapping[str, Sequence[float]]]) -> tuple[Latency, ...]:
-    """Return what several processes collected together, operation by operation."""
+    """Return the latencies that several processes collected together, operation by operation."""
     together: dict[str, list[float]] = {}
     for part in collected:
         for operation, times in part.items():

@@ -1,4 +1,4 @@
-"""Many calls within a short time, calls at the same moment, and times without any call."""
+"""Many calls within a short time, calls at the same moment, and periods without any call."""
 
 from __future__ import annotations
 
@@ -24,17 +24,16 @@ ROUNDS = 3
 _AT_ONCE = 16
 _LONGEST_START = 10  # seconds until all threads are there
 
-#: How time passes. Whoever serves the target and owns its clock puts another way in its place.
+#: Waits for time to pass. A test that serves the target and controls its clock replaces this.
 let_pass: Callable[[float], None] = time.sleep
 
 
 def send_load(
     caller: Caller, path: str, *bodies: Any, count: int = 1, headers: Mapping[str, str] | None = None
 ) -> list[Answer]:
-    """
-    POST these bodies in turn, `count` times in all, several at once, and return all answers.
+    """POST these bodies in turn, `count` times in total, several at once, and return all answers.
 
-    A 429 is an answer here like any other: nothing waits for the target to have time again.
+    A 429 is an answer here like any other: the client does not wait and retry.
     """
     current_run().require_allowed("POST", f"POST {path}")
 
@@ -49,12 +48,10 @@ def send_load(
 
 
 def at_once(*acts: Callable[[], T]) -> list[T]:
-    """
-    Do several things at the same moment, each in a thread of its own, and return what came of each.
+    """Do several things at the same moment, each in its own thread, and return the results.
 
-    A service may answer 409 to one that is in the way of another. That one is done once more afterwards, alone: what
-    was refused for its moment shows nothing.
-    Raise NotTested when the operator lets calls go only one after the other.
+    A service may answer 409 to one that collides with another. That one is repeated once afterwards, alone: a refusal
+    because of the moment shows nothing. Raise NotTested when the operator allows only one call at a time.
     """
     start = Barrier(len(acts))
 
@@ -71,8 +68,7 @@ def _is_conflict(result: object) -> bool:
 
 
 def in_turns(*acts: Callable[[], T]) -> Iterator[list[T]]:
-    """
-    Do several things at the same moment, again and again, each time another one in front; yield what came of each.
+    """Do several things at the same moment, repeatedly, each time with another one first; yield the results.
 
     Which of them reaches the target first decides what is mixed up there. Raise NotTested as `at_once` does.
     """
@@ -83,11 +79,10 @@ def in_turns(*acts: Callable[[], T]) -> Iterator[list[T]]:
 
 
 def over_and_over(again: Callable[[], T], *, during: Callable[[], list[T]]) -> list[T]:
-    """
-    Do `again` once at least, and until `during` has ended, which begins with the first; return what came of all.
+    """Do `again` at least once, and repeat it until `during`, which begins with the first, ends; return the results.
 
-    Of two acts that only begin together, one may have ended before the other has reached the target.
-    Raise NotTested when the operator lets calls go only one after the other.
+    If two acts only begin together, one may have ended before the other has reached the target. Raise NotTested when
+    the operator allows only one call at a time.
     """
     begun, ended = Event(), Event()
 
@@ -109,7 +104,7 @@ def over_and_over(again: Callable[[], T], *, during: Callable[[], list[T]]) -> l
 
 
 def _in_threads(*acts: Callable[[], T]) -> list[T]:
-    """Do each of these acts in a thread of its own; raise NotTested when fewer calls may be under way."""
+    """Do each of these acts in its own thread; raise NotTested when fewer calls are allowed at once."""
     run = current_run()
     if run.client.settings.at_once < len(acts):
         detail = f"fewer than {len(acts)} calls may be under way at once (--concurrency)"
@@ -119,6 +114,6 @@ def _in_threads(*acts: Callable[[], T]) -> list[T]:
 
 
 def idle(seconds: float) -> None:
-    """Call nothing for as long as a window of time lasts that the specification speaks of."""
+    """Make no call during a window of time that the specification names."""
     let_pass(seconds)
     current_run().known_reads.forget()

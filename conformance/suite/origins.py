@@ -1,4 +1,4 @@
-"""Which values of the profile an expectation was made of, so that whoever sees it fail can look at these first."""
+"""Finds the values of the profile that an expectation was made from, so that the reader can check these first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from conformance.suite.exceptions import Violation
     from conformance.target import Profile
 
-#: Texts that are expected because the profile says so.
+#: Texts that are expected because the profile gives them.
 _EXPECTED = (
     "title",
     "description",
@@ -26,7 +26,7 @@ _EXPECTED = (
     "distinctive_value",
     "events",
 )
-#: What is sent because the profile says so, and may be refused for that.
+#: Values that are sent because the profile gives them, and that may be refused for that reason.
 _SENT = ("relation", "sha", "settings", "distinctive_value", "parameters")
 _SHORTEST = 3
 _MOST = 3
@@ -34,7 +34,7 @@ _MOST = 3
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A value of a profile, and how it may stand in an expectation, and in what was sent."""
+    """A value of a profile, and the forms in which it may occur in an expectation and in a call."""
 
     place: str
     expected: tuple[str, ...]
@@ -42,14 +42,14 @@ class _Value:
 
 
 class Origins:
-    """Knows the values of the profile that it was asked of last."""
+    """Knows the values of the last profile that it was asked about."""
 
     def __init__(self) -> None:
         """Begin with no profile."""
         self._known: tuple[Profile | None, tuple[_Value, ...]] = (None, ())
 
     def behind(self, profile: Profile, violation: Violation) -> str | None:
-        """Name the values of a profile that stand in an expectation, or in the call that shows it; None without any."""
+        """Name the values of a profile that occur in an expectation, or in the call that shows it; None without any."""
         known, values = self._known
         if known is not profile:
             values = tuple(_values(profile))
@@ -85,10 +85,10 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _forms(text: str) -> set[str]:
-    """Return a text as it is, and as JSON writes it."""
+    """Return a text unchanged, and as JSON writes it."""
     return {text, json.dumps(text)[1:-1]}
 
 
 def _any_in(forms: tuple[str, ...], whole: str) -> bool:
-    # Whether it stands there at all is seen first: patterns of so many texts would be compiled anew each time.
+    # Check first whether it occurs at all: compiling patterns for so many texts each time would be slow.
     return any(form in whole and re.search(rf"(?<![\w-]){re.escape(form)}(?![\w-])", whole) for form in forms)

@@ -1,4 +1,4 @@
-"""What a call may change of the world, by the table of the contract."""
+"""What a call may change in the world, according to the table of the contract."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OURS = "conformance-"
 
 
 def spot_in(call: Prepared) -> Spot | None:
-    """Return what a call is about; None where it names no project or group."""
+    """Return the project, group or merge request that a call is about; None if it names none."""
     values = call.path_values
     level = {"projects": "project", "groups": "group"}.get(call.operation.path.split("/")[1])
     if level is None or "id" not in values:
@@ -33,13 +33,13 @@ def spot_in(call: Prepared) -> Spot | None:
 
 
 def requirements_that_something_stays(operation: Operation) -> frozenset[str]:
-    """Return all requirements that something stays as it was when an operation is called."""
+    """Return all requirements that something stays unchanged when an operation is called."""
     return Contract.load().side_effects.requirements(operation.id, operation.area)
 
 
 @dataclass(frozen=True)
 class Permission:
-    """What a call may change of a world, by the table of the contract."""
+    """What a call may change in the world, according to the table of the contract."""
 
     profile: Profile
     call: Prepared
@@ -48,23 +48,23 @@ class Permission:
     """The world before the call."""
 
     def where(self, part: WorldPart) -> Where:
-        """Tell how a part lies to what the call is about."""
+        """Return the position of a part relative to the thing that the call is about."""
         return where(self.profile, part.spot, spot_in(self.call))
 
     def requirement(self, part: WorldPart, declared: frozenset[str]) -> str:
-        """Return the requirement that a part stays; the one for all else where a test does not declare it."""
+        """Return the requirement that a part stays; the general one if the test does not declare the specific one."""
         operation, table = self.call.operation, Contract.load().side_effects
         found = table.requirement(operation.id, operation.area, part.kind.name, self.where(part))
         return found if found in declared else table.rest[operation.area]
 
     def __call__(self, part: WorldPart, change: Difference) -> bool:
-        """Tell whether the call may change a part so."""
+        """Tell whether the call may change a part in this way."""
         table = Contract.load().side_effects
         moves = table.may_move(self.call.operation.id, part.kind.name, self.where(part))
         return any(not move.entries or any(self._names(name, part, change) for name in move.entries) for move in moves)
 
     def _names(self, name: str, part: WorldPart, change: Difference) -> bool:
-        """Tell whether an entry is one that is called so in the table."""
+        """Tell whether the table names an entry in this way."""
         said = change.before or change.after or {}
         body = self.call.body if isinstance(self.call.body, dict) else {}
         number = self.caller.actor.id if self.caller.actor else None
@@ -80,6 +80,6 @@ class Permission:
         return bool(told_number(change.entry) == self.call.path_values.get(name, body.get(name)))
 
     def _inherited(self) -> set[Any]:
-        """Return the names of the rules of projects."""
+        """Return the names of rules of projects."""
         lists = [reading for part, reading in self.before.items() if part.kind.name == "project-rules"]
         return {rule.get("name") for reading in lists for rule in reading.entries.values()}

@@ -1,8 +1,7 @@
-"""
-Watches that what somebody was shown is shown again: a list that became empty has no entry, and is not missing.
+"""Watches that a served read stays served: a list that became empty has no entries, but still exists.
 
-A test that reads to prepare, or to see what came of a call, takes a refusal for something that it cannot know and ends
-inconclusive. Where the same caller was served the same read before, and has the role for it, nothing excuses it.
+A test that reads to prepare, or to see the effect of a call, cannot explain a refusal and becomes inconclusive. But if
+the same read was served before to the same caller, who has the role for it, nothing excuses the refusal.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ if TYPE_CHECKING:
     from conformance.schema.response_validator import ResponseValidator
     from conformance.target import Profile
 
-#: Reads of what a call makes or takes away, which nothing obliges to be there.
+#: Reads of things that a call makes or removes, so that they need not exist.
 _SHOWS_WHAT_WAS_MADE = frozenset({"getGroupRelationsExportStatus", "downloadGroupRelationsExport"})
-#: What names something that stays for the whole run, unlike a rule or an integration, which a call takes away.
+#: Parameters that name something which exists for the whole run, unlike a rule or an integration.
 _STAYS = frozenset({"id", "merge_request_iid"})
-#: What may be why something is not shown any more, such as the entries of a list while nothing is limited to them.
+#: Changes that may be the reason why something is no longer shown, such as entries of a list while no limit is on.
 _MAY_WITHHOLD = frozenset(
     {
         "updateJobTokenScope",
@@ -39,7 +38,7 @@ class ServedReads:
     """The reads of projects, groups and merge requests of the profile that were served. Safe to use from threads."""
 
     def __init__(self, profile: Profile, validator: ResponseValidator) -> None:
-        """Begin with none. What was made just before is not everywhere as long as the target takes to settle."""
+        """Begin with none. A new thing is not shown everywhere until the target has settled."""
         self._spots, self._validator = Spots(profile), validator
         self._settle_seconds = profile.limits.settle_seconds
         self._served: dict[tuple[str, str, frozenset[Any]], tuple[Exchange, float]] = {}
@@ -47,7 +46,7 @@ class ServedReads:
         self._lock = threading.Lock()
 
     def contradicted_by(self, exchange: Exchange) -> tuple[str, Exchange] | None:
-        """Return what states that a read is served which is refused now, with the answer that was served before."""
+        """Return the requirement that a read is served which is refused now, with the answer that was served before."""
         call, path = exchange.call, exchange.call.path.partition("?")[0]
         operation = self._validator.operation_of(call.method, path)
         if operation is not None and operation.id in _MAY_WITHHOLD and not exchange.is_refusal:
@@ -59,13 +58,13 @@ class ServedReads:
             return None
         if call.actor.name not in operation.served or self._spots.called(path) is None:
             return None
-        # A service may refuse pages of one length and serve others.
+        # A service may refuse one page size and serve others.
         key = call.actor.name, path, frozenset(call.query.items())
         with self._lock:
             if exchange.is_success:
                 self._served.setdefault(key, (exchange, time.monotonic() + self._settle_seconds))
                 return None
-            # A token may run out, and a target that is asked too much says so: neither is about what is read.
+            # A token may expire, and a busy target says so: neither is about what is read.
             if not exchange.is_refusal or exchange.status == HTTPStatus.UNAUTHORIZED or key not in self._served:
                 return None
             before, settled = self._served[key]
@@ -73,8 +72,7 @@ class ServedReads:
             return (operation.served[call.actor.name], before) if began >= settled else None
 
     def _is_plain(self, operation: Operation, exchange: Exchange) -> bool:
-        """
-        Tell whether a read is made as it must be served again: plain, or in pages of some length where any are stated.
+        """Tell whether a read must be served again in this form: plain, or in pages of some size if paginated.
 
         Which page is the last may be read in two ways: a first one without an entry may be past the end.
         """

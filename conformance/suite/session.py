@@ -1,4 +1,4 @@
-"""What a test may ask of the session in which it runs, as its argument `suite`."""
+"""What a test can get from the session in which it runs, through its argument `suite`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ if TYPE_CHECKING:
 
 
 class Asked(Protocol):
-    """What of the operator's options concerns tests."""
+    """The operator's options that concern tests."""
 
     @property
     def seed(self) -> int | None:
-        """The seed that was given; None when the run drew one."""
+        """The given seed; None when the run drew one."""
 
     @property
     def max_examples(self) -> int:
-        """How many cases are drawn for an operation."""
+        """Number of cases that are drawn for an operation."""
 
 
 class SuiteSession(Protocol):
@@ -25,11 +25,11 @@ class SuiteSession(Protocol):
 
     @property
     def contract(self) -> Contract:
-        """The contract that the target is held against."""
+        """The contract that the target is tested against."""
 
     @property
     def version(self) -> Version | None:
-        """The version that it is judged by; None when nobody knows it."""
+        """The version that the target is judged by; None when it is unknown."""
 
     @property
     def seed(self) -> int:
@@ -37,4 +37,4 @@ class SuiteSession(Protocol):
 
     @property
     def options(self) -> Asked:
-        """What the operator asked for."""
+        """The operator's options."""

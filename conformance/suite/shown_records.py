@@ -1,8 +1,7 @@
-"""
-Watches that a record says the same wherever it is shown, whoever reads it, and by whichever form of the id.
+"""Watches that a record has the same content wherever it is shown, to any reader, and by any form of the id.
 
-A rule stands in the answer to its creation, in a list and on its own; each test looks at one of these places. What two
-of them say of one record, while nobody changes anything, must agree. This costs no call.
+A rule is shown in the answer to its creation, in a list and on its own; each test looks at one of these places. While
+nobody changes anything, two of them must agree. This costs no call.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _SWITCHES: Mapping[str, bool] = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Two answers that say different things of one record."""
+    """Two answers with different content for one record."""
 
     requirement: str
     expected: str
@@ -44,10 +43,10 @@ class _Shown:
 
 
 class ShownRecords:
-    """What the answers since the last write have said of each record. For one thread."""
+    """The content of each record in the answers since the last write. For one thread."""
 
     def __init__(self, profile: Profile, validator: ResponseValidator, records: Iterable[Record]) -> None:
-        """Begin with none. Where a target takes time to show what was written, the client waits before it reads."""
+        """Begin with none. If a target takes time to show what was written, the client waits before it reads."""
         self._kinds = {operation: record for record in records for operation in record.operations}
         self._spots = Spots(profile)
         self._validator = validator
@@ -57,10 +56,9 @@ class ShownRecords:
         """By requirement: how many records were seen in a second answer."""
 
     def contradicted_by(self, exchange: Exchange, age: int) -> list[Contradiction]:
-        """
-        Return what an answer says of a record otherwise than another one before it.
+        """Return the parts of an answer that contradict an earlier answer about the same record.
 
-        `age` is another number as soon as something may have changed.
+        `age` changes as soon as something may have changed.
         """
         if age != self._age:
             self._known.clear()
@@ -75,7 +73,7 @@ class ShownRecords:
         spot = self._spots.called(exchange.call.path)
         caller = exchange.call.actor.name if exchange.call.actor else ""
         records = _records(exchange.body, are_listed=kind.by is not None) if spot else []
-        # A list may hold rules of what lies around, too (F10), which may have numbers of their own.
+        # A list may also hold rules of its surroundings (F10), which may have their own numbers.
         times = Counter(name for record in records if isinstance(name := record.get(kind.by or ""), int | str))
         for record in records:
             name = record.get(kind.by) if kind.by else None
@@ -91,7 +89,7 @@ class ShownRecords:
 
 
 def _difference(kind: Record, before: _Shown, now: _Shown) -> tuple[str, str] | None:
-    """Return what two answers say differently of a record, as it was and as it is; None where they agree."""
+    """Return the difference between two answers about a record, as it was and as it is; None when they agree."""
     same_caller = before.caller == now.caller
     names = [
         name
@@ -114,7 +112,7 @@ def _listed(says: Mapping[str, Any], names: list[str]) -> str:
 
 
 def _said(kind: Record, record: dict[str, Any]) -> dict[str, Any]:
-    """Return what a record says of what must be the same; what it does not have is not compared."""
+    """Return the values of a record that must be the same everywhere; missing ones are not compared."""
     silent = {place for place, flag in kind.unless.items() if record.get(flag) is True}
     places = [place for place in (*kind.says, *kind.to_each, *kind.follows.values()) if place not in silent]
     return {
@@ -127,23 +125,23 @@ def _comparable(value: Any) -> Any:
 
 
 def _records(body: bytes, *, are_listed: bool) -> list[dict[str, Any]]:
-    """Return the records of an answer; none of a list in the place of the only one that there is."""
+    """Return the records of an answer; none if it is a list where only one record can exist."""
     found = json_in(body)
     entries = found if isinstance(found, list) and are_listed else [found]
     return [entry for entry in entries if isinstance(entry, dict)]
 
 
 def values_under(name: str, body: Any) -> list[Any]:
-    """Return the values that JSON has under a name, however deep."""
+    """Return the values that JSON has under a name, at any depth."""
     if isinstance(body, list):
         return [value for entry in body for value in values_under(name, entry)]
     if not isinstance(body, dict):
         return []
     own = [body[name]] if name in body else []
-    # The value may be one of several things that are said of a setting, as it is of the approval settings.
+    # The value may be one of several properties of a setting, as in the approval settings.
     own = [one["value"] if isinstance(one, dict) and "value" in one else one for one in own]
-    # Settings may also be told one by one, as pairs of name and value.
+    # Settings may also be listed one by one, as pairs of name and value.
     own += [body["value"]] if body.get("name") == name and "value" in body else []
-    # In which form they are shown is open, so that a switch may be told in words.
+    # The form of shown settings is open, so a switch may be shown as a word.
     own = [_SWITCHES.get(value, value) if isinstance(value, str) else value for value in own]
     return own + [value for key, inner in body.items() if key != name for value in values_under(name, inner)]

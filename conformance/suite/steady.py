@@ -1,4 +1,4 @@
-"""Tells whether two answers that were read one after the other say the same, but for what moves by itself."""
+"""Tells whether two consecutive answers have the same content, apart from values that change by themselves."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ if TYPE_CHECKING:
 
     from conformance.suite.expectations import Answer
 
-#: What tells a thing from all others. Everything else of a record may move between two answers.
+#: Properties that identify a thing. Every other property of a record may change between two answers.
 _IDENTITY = ("id", "iid", "slug", "relation", "path", "name", "username")
-#: How often is read what does not seem to move: which of two machines answered is the same again half of the time.
+#: How often a value that seems stable is read: with two machines, every second read may come from the same one.
 _LOOKS = 5
 
 
 def says_the_same(seen: Any, wanted: Any, again: Callable[[], Any]) -> bool:
-    """
-    Tell whether two bodies say the same, but for properties that move by themselves.
+    """Tell whether two bodies have the same content, apart from properties that change by themselves.
 
-    A service may show more than the text names, such as the time of the answer or how often somebody looked. Only
-    where the bodies differ is `wanted` read anew, by `again`: a property moves whose value differs between two of
-    these, and it then counts nowhere.
+    A service may show more than the text names, such as the time of the answer or a counter of reads. Only if the
+    bodies differ, `again` reads `wanted` again: a property whose value differs between two of these reads changes by
+    itself, and is then ignored everywhere.
     """
     if seen == wanted:
         return True
@@ -38,10 +37,9 @@ def says_the_same(seen: Any, wanted: Any, again: Callable[[], Any]) -> bool:
 
 
 def identity(node: Any) -> Any:
-    """
-    Return what of a body must be the same in the next answer: which things it shows, in whatever order.
+    """Return the part of a body that must be the same in the next answer: the things it shows, in any order.
 
-    Of what has no identity, such as settings, all that it says but the times.
+    For things without identity, such as settings, that is everything except the times.
     """
     if isinstance(node, list):
         return sorted((identity(entry) for entry in node), key=lambda entry: json.dumps(entry, sort_keys=True))
@@ -52,7 +50,7 @@ def identity(node: Any) -> Any:
 
 
 def shows_the_same(seen: Answer, wanted: Answer, again: Callable[[], Answer]) -> bool:
-    """Tell whether two answers show the same things, as far as the contract names them; `again` reads `wanted` anew."""
+    """Tell whether two answers show the same things, as far as the contract names them; `again` rereads `wanted`."""
 
     def shown(answer: Answer) -> Any:
         return identity(of_the_contract(answer.json))
@@ -61,10 +59,9 @@ def shows_the_same(seen: Answer, wanted: Answer, again: Callable[[], Answer]) ->
 
 
 def of_the_contract(body: Any) -> Any:
-    """
-    Leave out of JSON the values of properties that the contract does not name; records below other names are kept.
+    """Remove values of properties that the contract does not name from JSON; records below other names are kept.
 
-    A service may show more than the text names, such as when it answered, and that may move by itself.
+    A service may show more than the text names, such as the time of the answer, and that may change by itself.
     """
     names = current_run().contract.property_names
 
@@ -77,11 +74,10 @@ def of_the_contract(body: Any) -> Any:
 
 
 def of_records(body: Any, *records: str) -> Any:
-    """
-    Leave out of a record whose form is stated what none of these records of the contract has.
+    """Remove from a record with a stated form every property that none of these records of the contract has.
 
-    Whatever else a service shows may move by itself, also below a name that the text has elsewhere, or below one of its
-    own, such as a record of what happened last.
+    Any other property may change by itself, also below a name that the text uses elsewhere, or below one of its own,
+    such as a record of the last event.
     """
     schemas = current_run().contract.document["components"]["schemas"]
     names = {name for record in records for name in schemas[record]["properties"]}
@@ -89,7 +85,7 @@ def of_records(body: Any, *records: str) -> Any:
 
 
 def _moving(first: Any, second: Any) -> Iterator[str]:
-    """Yield the names of properties whose values differ; entries of lists are held against those at the same place."""
+    """Yield the names of properties whose values differ; entries of lists are compared by position."""
     if isinstance(first, dict) and isinstance(second, dict):
         for name in first.keys() & second.keys():
             if _is_nested(first[name]) and _is_nested(second[name]):

@@ -1,4 +1,4 @@
-"""Handshakes with a target, each offering one thing only: what it agrees to says which versions and keys it uses."""
+"""TLS handshakes that each offer only one thing: what the target accepts shows its versions and keys."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from conformance.results.record import Reason
 from conformance.suite.context import Unmet, current_run
 
 _HTTPS = 443
-#: Everything the library can do, however weak: what is refused must be refused by the target.
+#: Everything the library can do, however weak: a refusal must come from the target.
 _ANYTHING = "ALL:@SECLEVEL=0"
 
 
 @dataclass(frozen=True, slots=True)
 class Handshake:
-    """What came of one attempt to agree."""
+    """The result of one handshake."""
 
     agreed: bool
     protocol: str | None = None
     cipher: str | None = None
     certificate: bytes | None = None
-    """The certificate of the target, DER."""
+    """The certificate of the target, as DER."""
     problem: str = ""
 
 
@@ -43,8 +43,7 @@ def shake(
     ciphers: str = _ANYTHING,
     curve: str | None = None,
 ) -> Handshake:
-    """
-    Try to agree with the target of the run on nothing newer, with no other ciphers, and on no other curve.
+    """Try a handshake that offers no newer version, no other ciphers and no other curve than these.
 
     The check is inconclusive when this machine cannot make such an offer, or the target does not answer at all.
     """
@@ -53,7 +52,7 @@ def shake(
         raise Unmet(Reason.PRECONDITION, "calls go through a proxy, so the target's own handshakes are not seen")
     parts = urlsplit(profile.base_url)
     context = _context(newest, ciphers, curve)
-    if profile.client_certificate is not None:  # without it, a target that asks for one agrees to nothing
+    if profile.client_certificate is not None:  # a target may require one for every handshake
         own = profile.client_certificate
         context.load_cert_chain(own.file, own.key, own.password or "")
     try:
@@ -75,7 +74,7 @@ def shake(
 
 def _context(newest: ssl.TLSVersion, ciphers: str, curve: str | None) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # Who the target is does not matter here, only how it speaks.
+    # The identity of the target does not matter here, only its TLS.
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     try:
@@ -92,8 +91,8 @@ def _context(newest: ssl.TLSVersion, ciphers: str, curve: str | None) -> ssl.SSL
 
 
 def key_of(certificate: bytes) -> Key:
-    """Return kind and size of the public key of a certificate given as DER."""
-    from cryptography import x509  # noqa: PLC0415 - takes long to load, and only a target with TLS needs it
+    """Return type and size of the public key of a certificate in DER."""
+    from cryptography import x509  # noqa: PLC0415 - slow to load, and only needed for a target with TLS
     from cryptography.hazmat.primitives.asymmetric import dsa, ec, rsa  # noqa: PLC0415 - the same
 
     public = x509.load_der_x509_certificate(certificate).public_key()

@@ -1,4 +1,4 @@
-"""What the items of the version table mean to a target: where they show, who asks for them, how each one stands."""
+"""What the items of the version table mean for a target: where they show, who calls them, and what the target does."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from conformance.contract import Parameter, Requirement, Version
     from conformance.suite.arrange import Arranged, Prepared
 
-#: What to send for a parameter of a type, where nothing of the target has to flow in.
+#: What to send for a parameter of a type, if no value of the target is needed.
 _SAMPLES: Mapping[str, Sequence[Any]] = {"boolean": (True, False), "integer": (1,)}
 
 
 def changes(*kinds: ChangeKind, where: Callable[[Change], bool] = lambda _: True) -> list[Change]:
-    """Return the items of these kinds that something holds of, without those that nobody outside can observe."""
+    """Return the items of these kinds that fulfil a condition, without those that nobody outside can observe."""
     contract = Contract.load()
     return [
         change
@@ -55,13 +55,13 @@ def target_version() -> Version | None:
 
 
 def new_operations(kind: ChangeKind) -> dict[str, Any]:
-    """Return arguments of `parametrize`: items of a kind, each with an operation of theirs that changes something."""
+    """Return arguments of `parametrize`: items of a kind, each with one of its operations that change something."""
     known = {operation.id: operation for operation in Contract.load().operations(None)}
     return _pairs((change, place) for change, place in _places(kind) if place in known and not known[place].is_read)
 
 
 def new_parameters(kind: ChangeKind) -> dict[str, Any]:
-    """Return arguments of `parametrize`: items of a kind, each with a parameter of theirs that a body can send."""
+    """Return arguments of `parametrize`: items of a kind, each with one of its parameters that a body can contain."""
     known = {
         f"{operation.id}.{parameter.name}"
         for operation in Contract.load().operations(None)
@@ -96,18 +96,18 @@ def _pairs(pairs: Iterable[tuple[Change, Any]]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ItemUnderTest:
-    """One item of the table, and the running target's side of it."""
+    """One item of the table on the running target."""
 
     change: Change
 
     @cached_property
     def requirement(self) -> Requirement:
-        """What the row asks of a target."""
+        """The requirement of the row."""
         return Contract.load().requirements[self.change.requirement]
 
     @cached_property
     def caller(self) -> Caller:
-        """Who asks for the item: the first actor that its requirement needs; raise NotTested without one."""
+        """The caller of the item: the first actor that its requirement needs; raise NotTested without one."""
         return Caller.named(next(need for need in self.requirement.needs if need in ACTORS))
 
     @property
@@ -129,7 +129,7 @@ class ItemUnderTest:
         return self.probe(**own, **query)
 
     def control(self) -> Answer:
-        """Send the item's probe without the parameter that the row is about: whether the target offers the endpoint."""
+        """Send the item's probe without the parameter of the row, to see whether the target has the endpoint."""
         probe = self.change.probe
         own = dict(parse_qsl(urlsplit(probe.path).query)) if probe else {}
         kept = {name: value for name, value in own.items() if probe and name != probe.parameter}
@@ -152,7 +152,7 @@ class ItemUnderTest:
         return [(known[owner], name) for owner, _, name in parts if name and owner in known]
 
     def records(self, record: str) -> Iterator[tuple[dict[str, Any], Answer]]:
-        """Read what answers a record and yield each record with its answer; what is not served is passed over."""
+        """Read what answers a record and yield each record with its answer; skip reads that are not served."""
         for operation in current_run().validator.operations:
             if self.is_readable(operation) and not operation.alias_of and operation.answers(record):
                 answer = self.read(operation)
@@ -160,29 +160,29 @@ class ItemUnderTest:
                     yield entry, answer
 
     def read(self, operation: Operation, **query: str | int) -> Answer:
-        """Call an operation that reads, its path filled from the fixtures; raise NotTested without them."""
+        """Call an operation that reads, with its path filled from the fixtures; raise NotTested without them."""
         references = {entry.name: entry.fixture or "" for entry in operation.path_parameters}
         try:
             return self.caller.get(_filled(operation.path, references), **query)
         except OperationAbsent as absent:
-            # What an operation that is not there leaves open, it tells of the item that brought it.
+            # What an absent operation leaves open is about the item that introduced it.
             if self.change.kind in (ChangeKind.INTRODUCED, ChangeKind.RENAMED):
                 current_test().saw_item(self.change.id, ItemState.NOT_MADE, str(absent))
             raise
 
     def is_readable(self, operation: Operation) -> bool:
-        """Tell whether the fixtures alone make the path of an operation that reads."""
+        """Tell whether the fixtures alone fill the path of an operation that reads."""
         return operation.is_read and operation.is_named_by_fixtures
 
-    # -- what can be sent --------------------------------------------------------------------------------------------
+    # -- values to send ----------------------------------------------------------------------------------------------
 
     def operation(self, place: str) -> Operation:
-        """Return the operation that a place names, alone or before a parameter."""
+        """Return the operation that a place names, with or without a parameter."""
         wanted = place.partition(".")[0]
         return next(operation for operation in current_run().validator.operations if operation.id == wanted)
 
     def values(self, place: str, where: Place) -> list[Any]:
-        """Return what to send for a parameter: both sides of a flag, a number, what the profile gives for a list."""
+        """Return what to send for a parameter: both values of a flag, a number, what the profile gives for a list."""
         parameter = self._parameter(place)
         kind = str(parameter.schema.get("type"))
         if kind in _SAMPLES:
@@ -193,11 +193,11 @@ class ItemUnderTest:
         return [[value] if kind == "array" else value]
 
     def having(self, prepared: Arranged, place: str, value: Any) -> Prepared:
-        """Return a call that is ready, with a value for a parameter."""
+        """Return a prepared call with a value for a parameter."""
         return prepared.call.having(self._parameter(place), value)
 
     def shown(self, prepared: Arranged, answer: Answer) -> list[Any]:
-        """Return what the record tells where the parameter shows; inconclusive when it cannot be read."""
+        """Return the value that the record shows for the parameter; inconclusive when it cannot be read."""
         read_back = prepared.request_example.read_back
         record = prepared.keeper.read(read_back.path(prepared.call, answer) if read_back else prepared.call.path)
         name, _, field = str(self.change.shown_as).partition(".")
@@ -206,7 +206,7 @@ class ItemUnderTest:
         return [entry.get(field) for entry in found if isinstance(entry, dict)] if field else found
 
     def shows(self, prepared: Arranged, answer: Answer, value: Any) -> bool:
-        """Tell whether the record tells a value that was sent."""
+        """Tell whether the record shows a value that was sent."""
         found = self.shown(prepared, answer)
         return all(
             any(entry == wanted and isinstance(entry, bool) == isinstance(wanted, bool) for entry in found)
@@ -214,7 +214,7 @@ class ItemUnderTest:
         )
 
     def must_show(self, prepared: Arranged, answer: Answer, value: Any) -> None:
-        """Expect that the record tells a value that was sent, within the time the target has to settle."""
+        """Expect that the record shows a value that was sent, within the time the target has to settle."""
         must_settle(
             lambda: self.shows(prepared, answer, value),
             f"{self.change.shown_as} telling {value}, as it was sent",
@@ -222,7 +222,7 @@ class ItemUnderTest:
         )
 
     def is_locked(self, prepared: Arranged) -> bool:
-        """Tell whether the record says that what the parameter changes is locked."""
+        """Tell whether the record says that the value of the parameter is locked."""
         if prepared.request_example.read_back:
             return False
         record = prepared.keeper.read(prepared.call.path)
@@ -243,7 +243,7 @@ class ItemUnderTest:
 
     @contextmanager
     def seen_in_passing(self) -> Iterator[None]:
-        """Leave to the tests of its own area what cannot be seen of an item whose requirement belongs to one."""
+        """Leave an item that cannot be seen to the tests of its own area, if its requirement belongs to one."""
         try:
             yield
         except (Unmet, NotTested):
@@ -254,7 +254,7 @@ class ItemUnderTest:
 
 @contextmanager
 def left_open() -> Iterator[None]:
-    """Let what calls are arranged for settle nothing where the running test does not come to look, and says why."""
+    """Within the context, settle nothing unless the running test gets to look; otherwise it says why itself."""
     looks = False
     with current_test().results.settling_nothing(unless=lambda: looks):
         try:
@@ -266,7 +266,7 @@ def left_open() -> Iterator[None]:
 
 
 def is_offered(answer: Answer) -> bool:
-    """Tell whether an endpoint is there at all; inconclusive when it neither serves nor says that it is not."""
+    """Tell whether an endpoint exists; inconclusive when it neither serves nor says that it does not exist."""
     if answer.is_served:
         return True
     if answer.status in NOT_THERE:
@@ -275,14 +275,14 @@ def is_offered(answer: Answer) -> bool:
 
 
 def called(answer: Answer) -> str:
-    """Say which call was answered, without what differs from target to target."""
+    """Say which call was answered, without values that differ from target to target."""
     call = answer.exchange.call
     path = "/".join(":id" if part.isdigit() else part for part in urlsplit(call.path).path.split("/"))
     return f"{call.method} {path}"
 
 
 def entries(answer: Answer) -> list[dict[str, Any]]:
-    """Return the records of an answer: the object, or those of the array; none when it is neither."""
+    """Return the records of an answer: the object, or those of the array; empty when it is neither."""
     body = json_in(answer.exchange.body)
     return [entry for entry in (body if isinstance(body, list) else [body]) if isinstance(entry, dict)]
 

@@ -1,8 +1,7 @@
-"""
-What came or went with a version, and whether the target shows a trace of it.
+"""What began or ended with a version, and whether the target shows a trace of it.
 
-Asked only where the version of the target is unknown: what came with a version that the target may not have yet, and
-what went with one that it may have already, is no violation as long as nothing shows that the target has it.
+Used only if the version of the target is unknown: missing things that the target may not have yet, or no longer have,
+are no violation as long as nothing shows that the target has them.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _PAGES = frozenset({"page", "per_page"})
 
 @dataclass
 class _Item:
-    """What one row of the version table brings or takes under one name: operations, a parameter, a field."""
+    """Things that one row of the version table adds or removes under one name: operations, a parameter, a field."""
 
     version: Version
     name: str
@@ -55,7 +54,7 @@ class _Item:
 
 
 class VersionTraces:
-    """Watches the exchanges of a run for what came with a version, and says what its absence excuses."""
+    """Watches the exchanges of a run for things that began with a version, and says what their absence excuses."""
 
     def __init__(
         self,
@@ -77,14 +76,14 @@ class VersionTraces:
     # -- what is seen ------------------------------------------------------------------------------------------------
 
     def see(self, exchange: Exchange) -> None:
-        """Look at an exchange for traces of what came with a version."""
+        """Search an exchange for traces of things that began with a version."""
         operation = self._validator.operation_of(exchange.call.method, exchange.call.path)
         if operation is None or exchange.status is None:
             return
         if exchange.is_success:
             self._served.add(operation.id)
             if not operation.is_read:
-                self._longest.clear()  # what was written may have made any list shorter
+                self._longest.clear()  # a write may have made any list shorter
         elif exchange.is_refusal and exchange.call.actor in self._profile.actors.values():
             self._refused.add(operation.id)
         for item in self._items:
@@ -103,18 +102,17 @@ class VersionTraces:
         return item.name == "usernames" and exchange.call.method == "POST" and _took_usernames(exchange)
 
     def _is_shorter_page(self, exchange: Exchange) -> bool:
-        """Tell whether a page is as short as it was asked to be, of a list that was seen to be longer."""
+        """Tell whether a page is as short as requested, of a list that was seen to be longer."""
         asked = str(exchange.call.query.get("per_page", ""))
         length = len(objects_in(exchange.body))
         longest = max(length, self._longest.get(exchange.call.path, 0))
         self._longest[exchange.call.path] = longest
         return asked.isdecimal() and 0 < length <= int(asked) < longest
 
-    # -- what it excuses ---------------------------------------------------------------------------------------------
+    # -- what a missing trace excuses --------------------------------------------------------------------------------
 
     def excuse(self, requirement: Requirement, exchanges: Sequence[Exchange]) -> str | None:
-        """
-        Return why a violation may be for want of another version, in a sentence; None where it cannot be.
+        """Return in a sentence why another version may excuse a violation; None when it cannot.
 
         `exchanges` are those that show the violation. A server error is never excused.
         """
@@ -132,25 +130,25 @@ class VersionTraces:
         return None
 
     def removed(self, requirement: Requirement) -> str | None:
-        """Return what went in the version that ends a requirement, where the target refuses it; None otherwise."""
+        """Return what ended with the version that ends a requirement, if the target refuses it; None otherwise."""
         if requirement.removed is None:
             return None
         gone = [item for item in self._of(requirement) if item.is_removal and self._is_gone(item)]
         return f"the target refuses {gone[0].what}, as from {gone[0].version} on" if gone else None
 
     def absent(self, operation: Operation) -> str | None:
-        """Return why an operation may be missing, in a sentence; None where the target shows it, or always owed it."""
+        """Return in a sentence why an operation may be missing; None if the target shows it, or always owed it."""
         for item in self._items:
             if operation.id in item.operations and not item.is_removal and not self._is_there(item):
                 return _older(item)
         return None
 
     def is_bound(self, operation: Operation) -> bool:
-        """Tell whether an operation came or went with a version, so that its absence tells how old the target is."""
+        """Tell whether an operation began or ended with a version, so that its absence shows how old the target is."""
         return any(operation.id in item.operations for item in self._items)
 
     def is_gone(self, operation: Operation) -> bool:
-        """Tell whether the target refuses an operation that went in some version."""
+        """Tell whether the target refuses an operation that ended with some version."""
         return any(item.is_removal and operation.id in item.operations and self._is_gone(item) for item in self._items)
 
     def _of(self, requirement: Requirement) -> list[_Item]:
@@ -180,7 +178,7 @@ class VersionTraces:
         return bool(item.operations & self._refused) and not item.operations & self._served
 
     def _is_there(self, item: _Item) -> bool:
-        """Tell whether a trace of an item was seen; what can be read is asked for once."""
+        """Tell whether a trace of an item was seen; readable items are requested once."""
         if not item.is_seen and not item.was_asked_for:
             item.was_asked_for = True
             for actor, path in self._readable(item):
@@ -188,7 +186,7 @@ class VersionTraces:
         return item.is_seen
 
     def _readable(self, item: _Item) -> Iterator[tuple[str, str]]:
-        """Yield who may read what shows an item, and where, as far as the fixtures make the path."""
+        """Yield who may read what shows an item, and where, if the fixtures fill the path."""
         for operation in self._validator.operations:
             is_shown = operation.id in item.operations or any(operation.answers(record) for record in item.records)
             actor = next((name for name in operation.served if name in self._profile.actors), None)
@@ -207,7 +205,7 @@ class VersionTraces:
 
 
 def _items(contract: Contract) -> list[_Item]:
-    """Return what came and went, one item for each version and name."""
+    """Return what began and ended, one item for each version and name."""
     known = {operation.id for operation in contract.operations(None)}
     found: dict[tuple[Version, str, bool], _Item] = {}
     for change in contract.changes:
@@ -240,7 +238,7 @@ def _is_server_error(exchange: Exchange) -> bool:
 
 
 def _took_usernames(exchange: Exchange) -> bool:
-    """Tell whether a new rule names somebody whom the call gave by name alone."""
+    """Tell whether a new rule names somebody whom the call gave only by username."""
     sent, answer = object_in(exchange.call.body), object_in(exchange.body)
     users = answer.get("users")
     by_name, by_id = sent.get("usernames"), sent.get("user_ids") or []

@@ -1,4 +1,4 @@
-"""The world as it can be read at one time, and what has changed of it since."""
+"""The world as it can be read at one time, and what has changed in it since."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class WorldSnapshot:
-    """All that can be read of the world, as it was at one time."""
+    """Everything that can be read of the world, at one time."""
 
     def __init__(self, readings: Mapping[WorldPart, Reading]) -> None:
         """Hold readings; see `taken`."""
@@ -35,12 +35,11 @@ class WorldSnapshot:
 
     @classmethod
     def taken(cls, *, afresh: bool, area: str = "") -> WorldSnapshot:
-        """
-        Read every part of the world once, of the parts of an area also what is near.
+        """Read every part of the world once, for the parts of an area also what is near.
 
-        Unless `afresh`, what an earlier look showed and no call may have moved since is not read again. What the
-        profile does not name, the target does not declare and nobody is served is left out. A target that takes time
-        to show what was written is given that time first.
+        Unless `afresh`, parts that an earlier look showed and no call may have changed since are not read again. Left
+        out are parts that the profile does not name, that the target does not declare, or that nobody may read. A
+        target that takes time to show what was written is given that time first.
         """
         run = current_run()
         _let_settle()
@@ -57,7 +56,7 @@ class WorldSnapshot:
 
     @classmethod
     def known(cls) -> WorldSnapshot:
-        """Return what earlier looks showed and no call may have moved since."""
+        """Return what earlier looks showed and no call may have changed since."""
         return cls(dict(LastReadings.of(current_run()).readings))
 
     def renewed(self, *, about: Prepared) -> WorldSnapshot:
@@ -76,7 +75,7 @@ class WorldSnapshot:
         return WorldSnapshot({part: reading for part, reading in kept.items() if reading is not None})
 
     def holds_again(self) -> None:
-        """Say that all that was changed since has been put back, so that the next look need not read it again."""
+        """Record that all changes have been undone, so that the next look need not read everything again."""
         last, table = LastReadings.of(current_run()), Contract.load().restoring
         stays = {restored.part for restored in table.parts if restored.add and restored.remove is None}
         for part, reading in self.readings.items():
@@ -84,7 +83,7 @@ class WorldSnapshot:
                 last.readings.setdefault(part, reading)
 
     def of_area(self, area: str) -> WorldSnapshot:
-        """Return those parts alone that operations of an area read."""
+        """Return only the parts that operations of an area read."""
         own = {
             part: reading
             for part, reading in self.readings.items()
@@ -98,11 +97,10 @@ class WorldSnapshot:
         return not any(reading.entries for reading in self.readings.values())
 
     def changes(self, may: Callable[[WorldPart, Difference], bool]) -> Iterator[tuple[WorldPart, list[Difference]]]:
-        """
-        Read everything again and yield for each part what has changed and may not; an empty list where nothing has.
+        """Read everything again and yield for each part the forbidden changes; an empty list if there are none.
 
-        What seems to have changed is read once more, whole: only what is steady counts. What can no longer be read
-        is left out.
+        A part that seems to have changed is read once more, as a whole: only stable differences count. Parts that can
+        no longer be read are left out.
         """
         for part, before in self.readings.items():
             found = self._forbidden(part, read_again(part, before), may)
@@ -114,7 +112,7 @@ class WorldSnapshot:
     def _steady(
         self, part: WorldPart, before: Reading, may: Callable[[WorldPart, Difference], bool]
     ) -> list[Difference] | None:
-        """Return what has changed of a part and may not once it is read whole, and the target had time to settle."""
+        """Return the forbidden changes of a part, once it is read whole and the target had time to settle."""
 
         def found() -> list[Difference] | None:
             return self._forbidden(part, read_whole(part, before), may)
@@ -134,6 +132,6 @@ class WorldSnapshot:
 
 
 def _let_settle() -> None:
-    """Give a target that takes time to show what was written that time."""
+    """Wait if a target takes time to show what was written."""
     if current_run().profile.limits.settle_seconds:
         settles(lambda: False)

@@ -1,4 +1,4 @@
-"""The parts of the world as they can be read: what is kept of each, and what differs between two readings."""
+"""The parts of the world that can be read: what is kept of each, and the differences between two readings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _ABSENT: Any = object()
 
-#: What is kept of an answer, by what identifies an entry of a list or a field of a record.
+#: The kept part of an answer, by the identity of a list entry or by the field of a record.
 Entries = dict[Any, Any]
 
 
@@ -34,10 +34,10 @@ class WorldPart:
     """A part of one project, group or merge request, such as its rules or its settings."""
 
     kind: Part
-    """What the table of the contract says of all such parts."""
+    """The entry of the contract's table for all such parts."""
     spot: Spot
     slug: str | None = None
-    """Of one integration."""
+    """The slug, if the part is of one integration."""
 
     def __str__(self) -> str:
         """Name it."""
@@ -46,11 +46,11 @@ class WorldPart:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read of a part, reduced to what identifies it and what must stay."""
+    """The content of a part, reduced to what identifies it and what must stay."""
 
     entries: Entries
     length: int | None
-    """How many entries were on the page; None of what has no pages."""
+    """Number of entries on the page; None without pages."""
     reader: Caller
     operation: Operation
     path: str
@@ -63,15 +63,15 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What became of one entry of a part."""
+    """The change of one entry of a part."""
 
     entry: Any
     before: Any
-    """What was kept of it; None when it was not there."""
+    """The kept values of the entry; None when it did not exist."""
     after: Any
 
     def __str__(self) -> str:
-        """Say it with the fields that differ."""
+        """Name the entry and the fields that differ."""
         if self.before is None or self.after is None:
             return f"{self.entry!r} has {'come' if self.before is None else 'gone'}"
         if not isinstance(self.before, dict):
@@ -82,10 +82,10 @@ class Difference:
 
 
 def differences_between(before: Reading, after: Reading) -> list[Difference]:
-    """
-    Return what differs, entry by entry, whatever the order.
+    """Return the differences, entry by entry, in any order.
 
-    What is only in the later reading counts if the earlier one cannot have hidden it: the page held fewer then.
+    An entry that is only in the later reading counts only if the earlier one cannot have hidden it: its page had fewer
+    entries then.
     """
     gone_or_changed = [
         Difference(entry, value, after.entries.get(entry))
@@ -101,11 +101,11 @@ def differences_between(before: Reading, after: Reading) -> list[Difference]:
     return gone_or_changed + come
 
 
-# -- how they are read -------------------------------------------------------------------------------------------------
+# -- reading -----------------------------------------------------------------------------------------------------------
 
 
 def world_parts(kind: Part, profile: Profile, readings: Mapping[WorldPart, Reading], area: str) -> Iterator[WorldPart]:
-    """Yield the parts of a kind that the profile names; those of an area also near what is named for it."""
+    """Yield the parts of a kind that the profile names; for parts of an area also those near what it names."""
     is_own = any(operation.area == area for operation in operations_reading(kind))
     for name in (*kind.of, *(kind.near if is_own else ())):
         spot = spot_of(profile, name)
@@ -121,7 +121,7 @@ def world_parts(kind: Part, profile: Profile, readings: Mapping[WorldPart, Readi
 
 
 def first_reading(part: WorldPart) -> Reading | None:
-    """Read a part as the first actor who is served, by its operation or an older name of that."""
+    """Read a part as the first actor who is served, by its operation or an older name of it."""
     run = current_run()
     readers = [Caller(run, run.profile.actors[name]) for name in part.kind.readers if name in run.profile.actors]
     for operation in operations_reading(part.kind):
@@ -138,14 +138,14 @@ def first_reading(part: WorldPart) -> Reading | None:
 
 
 def operations_reading(kind: Part) -> Sequence[Operation]:
-    """Return the operations that read parts of a kind: the one of the table, then those that are older names of it."""
+    """Return the operations that read parts of a kind: the one of the table, then those with its older names."""
     known = current_run().validator.operations
     return [one for name in ("id", "alias_of") for one in known if getattr(one, name) == kind.operation]
 
 
 def _read(part: WorldPart, reader: Caller, operation: Operation, path: str) -> Reading | None:
     is_list = part.kind.by is not None and part.kind.within is None
-    # A list without stated pages may be paged all the same, or refuse to be asked for one.
+    # A list without stated pages may be paged anyway, or refuse a request for a page.
     answer = reader.get(path, page=1, per_page=current_run().learnt.page_length) if is_list else reader.get(path)
     if is_list and not operation.paginated and answer.exchange.is_refusal:
         answer = reader.get(path)
@@ -185,7 +185,7 @@ def read_whole(part: WorldPart, before: Reading) -> Reading | None:
 
 
 def _entries(part: WorldPart, body: Any) -> Entries | None:
-    """Return what is kept of an answer; None where it is not what is documented, which is for other tests to find."""
+    """Return the kept part of an answer; None if the answer is not the documented one, which other tests report."""
     kind = part.kind
     if part.slug is not None:
         names = _named_by_profile(current_run().profile, part.slug)
@@ -220,15 +220,14 @@ def _named_by_profile(profile: Profile, slug: Any) -> list[str]:
     return [name for name in dict.fromkeys(names) if name not in hidden]
 
 
-# -- what need not be read again --------------------------------------------------------------------------------------
+# -- readings that are still valid -------------------------------------------------------------------------------------
 
 
 class LastReadings:
-    """
-    What was read of the world last, as far as no call since may have moved it by the table of the contract.
+    """The last readings of the world, as far as no call since may have changed them by the table of the contract.
 
-    Unlike the reads that a test need not repeat (KnownReads), these last from test to test, and a write takes away only
-    what it may move.
+    Unlike the reads that a test need not repeat (KnownReads), these last from test to test, and a write removes only
+    those that it may change.
     """
 
     def __init__(self, run: Run) -> None:
@@ -239,7 +238,7 @@ class LastReadings:
 
     @classmethod
     def of(cls, run: Run) -> LastReadings:
-        """Return that of a run; nothing of it counts for other fixtures, or where time changes what is read."""
+        """Return those of a run; they are not valid for other fixtures, or if time changes what is read."""
         found = _LAST_READINGS.get(run)
         if found is None:
             found = _LAST_READINGS[run] = cls(run)
@@ -259,7 +258,7 @@ class LastReadings:
             return
         for part in list(self.readings):
             if table.may_move(operation.id, part.kind.name, where(self._profile, part.spot, about)):
-                self.readings.pop(part, None)  # another call that is under way may have moved it as well
+                self.readings.pop(part, None)  # another concurrent call may have changed it as well
 
 
 _LAST_READINGS: WeakKeyDictionary[Run, LastReadings] = WeakKeyDictionary()

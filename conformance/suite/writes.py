@@ -15,20 +15,20 @@ _NO_ANSWER = (None, HTTPStatus.TOO_MANY_REQUESTS)
 
 
 class Writes:
-    """Counts the writes of a run, and remembers when which of them were served. Safe to use from several threads."""
+    """Counts the writes of a run, and remembers which were served and when. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self.sent = 0
         self.not_refused = 0
-        """How many were answered with anything but a refusal, or not at all."""
+        """Number of writes with any answer except a refusal, or with no answer."""
         self.unanswered = 0
-        """How many the service did not answer: nobody knows what they did, nor whether they undid something."""
+        """Number of writes without an answer: nobody knows their effect, nor whether they undid something."""
         self.served: dict[tuple[str, str], list[float]] = {}
         """By method and path: when they were served, in seconds of the monotonic clock."""
         self._lock = threading.Lock()
 
     def see(self, exchange: Exchange) -> None:
-        """Take note of a call, whatever it was answered."""
+        """Record a call, whatever its answer was."""
         call = exchange.call
         if call.method in READING:
             return

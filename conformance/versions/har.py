@@ -1,8 +1,7 @@
-"""
-HAR files, which browsers, proxies and test tools write, read entry by entry.
+"""Reads HAR files, which browsers, proxies and test tools write, entry by entry.
 
-Memory grows neither with the file nor with what a single entry holds: only the parts that describe a call are kept,
-and a part that is longer than `LONGEST` is passed over.
+Memory use depends neither on the size of the file nor on that of a single entry: only the parts that describe a call
+are kept, and a part longer than `LONGEST` is skipped.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-#: Bytes of the longest text, and of all that is kept of one entry.
+#: Bytes of the longest text, and of everything that is kept of one entry.
 LONGEST = 8 * 2**20
 
 _CHUNK = 2**16
 _DEEPEST = 500
-_OVERHEAD = 64  # bytes that a value costs beside its text, roughly
+_OVERHEAD = 64  # approximate bytes that a value needs besides its text
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-#: Stands for a text that was too long.
+#: Replaces a text that was too long.
 _TOO_LONG = "conformance:a-text-that-was-too-long"
-#: The rest of a text: whole escapes, up to its closing quote or to the end of what was read.
-#: No possessive quantifiers: before Python 3.11.5 they end a match too early.
+#: The rest of a text: complete escapes, up to its closing quote or to the end of the data read so far.
+#: No possessive quantifiers, because before Python 3.11.5 they end a match too early.
 _REST = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
-#: Everything up to the end of the last whole text.
+#: Everything up to the end of the last complete text.
 _WHOLE = re.compile(rb'[^"]*(?:"[^"\\]*(?:\\.[^"\\]*)*"[^"]*)*', re.DOTALL)
 _BETWEEN_VALUES = re.compile(rb'[\s"{}\[\],:]')
 
@@ -46,17 +45,16 @@ class HarEntry:
     """One entry of a HAR file, as far as it describes a call."""
 
     parts: dict[str, Any]
-    """`request` and `response`, as they are in the file; empty when the entry is no object or too large."""
+    """`request` and `response`, as in the file; empty when the entry is no object or too large."""
     is_cut: bool
-    """Whether something of it was too large to be read; it is None in `parts`, or `parts` is empty."""
+    """Whether a part was too large to be read; it is None in `parts`, or `parts` is empty."""
 
 
 def har_entries(file: Path) -> Iterator[HarEntry]:
-    """
-    Yield the entries of a HAR file, one at a time.
+    """Yield the entries of a HAR file, one at a time.
 
-    Raise UsageError when the file cannot be read, is no HAR file, or ends in the middle; what came before that has
-    been yielded.
+    Raise UsageError when the file cannot be read, is no HAR file, or ends in the middle; earlier entries have been
+    yielded by then.
     """
     number, walk = 0, _Walk()
     try:
@@ -69,7 +67,7 @@ def har_entries(file: Path) -> Iterator[HarEntry]:
     except OSError as error:
         raise UsageError(f"Cannot read {file}: {error.strerror or error}.") from error
     except (ijson.JSONError, ValueError) as error:
-        # What comes behind the first line is a piece of the file, which may be of tokens.
+        # The text after the first line is a piece of the file, which may contain tokens.
         reason = next(iter(str(error).splitlines()), "").strip(" .") or "it is empty"
         whole = f" after {plural(number, 'entry', 'entries')}" if number else ""
         raise UsageError(f"{file} is not a HAR file: the JSON is broken{whole} ({reason}).") from error
@@ -78,19 +76,19 @@ def har_entries(file: Path) -> Iterator[HarEntry]:
 
 
 class _Walk:
-    """Follows the events of a HAR file, and puts an entry together from those of its events that matter."""
+    """Follows the events of a HAR file, and builds an entry from the relevant ones."""
 
     def __init__(self) -> None:
         self.has_entries = False
-        """Whether the list of entries was met."""
+        """Whether the list of entries was reached."""
         self._names: list[str | None] = []
-        """The name under which each open object is at work; None in a list, and before the first name."""
+        """The current name in each open object; None in a list, and before the first name."""
         self._builder: Any = None
         self._size = 0
         self._is_cut = False
 
     def step(self, event: str, value: Any) -> HarEntry | None:
-        """Take the next event; return an entry when it ends one."""
+        """Process the next event; return an entry when the event ends one."""
         names = self._names
         if event == "map_key":
             names[-1] = value
@@ -108,7 +106,7 @@ class _Walk:
             self.has_entries |= event == "start_array" and names == _ENTRIES
             names.append(None)
             if len(names) > _DEEPEST:
-                raise ValueError("it is nested beyond all reason")
+                raise ValueError("it is nested too deeply")
             return None
         return self._entry() if at_entry else None
 
@@ -134,20 +132,20 @@ class _Walk:
 
 
 class _Shortened:
-    """A file of JSON as it is read, but with a short text in place of each that is longer than `LONGEST`."""
+    """A JSON file for reading, with a short text in place of each text longer than `LONGEST`."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
         self._is_first = True
         self._held = bytearray()
-        """The text that is under way, with its opening quote; empty between texts."""
+        """The unfinished text, with its opening quote; empty between texts."""
         self._is_too_long = False
-        """Whether that text is too long already; then only its opening quote is held."""
+        """Whether that text is too long already; then only its opening quote is kept."""
         self._is_split = False
-        """Whether what was read ends in the middle of an escape, whose second half is no quote."""
+        """Whether the data read so far ends in the middle of an escape, so that the next quote is part of it."""
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes, as many as there happen to be; none at the end of the file."""
+        """Return the next bytes, as many as are available; none at the end of the file."""
         if size == 0:
             return b""
         while chunk := self._stream.read(_CHUNK):

@@ -1,8 +1,7 @@
-"""
-What an upgrade would meet: one target, judged by two versions.
+"""What to expect from an upgrade: one target, judged by two versions.
 
-The suite runs twice over the statements that the rows between the versions touch, as of the older and as of the newer
-version. What fails only as of the newer one is what an upgrade of the contract turns into a violation.
+The suite runs twice over the statements that the rows between the versions affect: once as of the older version, and
+once as of the newer one. What fails only as of the newer version would become a violation with the upgrade.
 """
 
 from __future__ import annotations
@@ -26,19 +25,19 @@ if TYPE_CHECKING:
 
 
 class Ready(StrEnum):
-    """Whether a target could be held against the newer version."""
+    """Whether a target fulfils the newer version."""
 
     READY = "ready"
     UNCHANGED = "ready, with changes not made yet"
     """Nothing that the newer version demands is missing, but documented changes are: the text does not demand each."""
     NOT_READY = "not ready"
     OPEN = "open"
-    """Nothing stands against it, but not everything that will be owed could be verified."""
+    """Nothing failed, but not everything that will be owed could be verified."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadyItem:
-    """One item of the version table, and how the target stands to it today."""
+    """One item of the version table, and the target's position on it today."""
 
     id: str
     version: str
@@ -54,7 +53,7 @@ class ReadyItem:
 
 @dataclass(frozen=True, slots=True)
 class ComingViolation:
-    """What the target does today and the newer version rules out."""
+    """Something that the target does today and the newer version forbids."""
 
     requirement: str
     statement: str
@@ -62,12 +61,12 @@ class ComingViolation:
     expected: str | None
     actual: str | None
     curl: str | None
-    """Repeats the call that shows it."""
+    """A command that repeats the call which shows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComingGap:
-    """What the newer version demands and the run could not verify."""
+    """Something that the newer version demands and the run could not verify."""
 
     requirement: str
     reason: str
@@ -76,39 +75,38 @@ class ComingGap:
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """What an upgrade from one version to another would meet."""
+    """The expected effects of an upgrade from one version to another."""
 
     start: str
     end: str
     verdict: Ready
     explanation: str
     still_served: tuple[ReadyItem, ...]
-    """Deprecated by the newer version, and served today."""
+    """Deprecated by the newer version, but served today."""
     gone: tuple[ReadyItem, ...]
     """Deprecated by the newer version, and no longer served today."""
     not_made: tuple[ReadyItem, ...]
-    """Documented between the two versions, and not made yet."""
+    """Documented between the two versions, but not implemented yet."""
     made: tuple[ReadyItem, ...]
-    """Documented between the two versions, and made already."""
+    """Documented between the two versions, and implemented already."""
     unseen: tuple[ReadyItem, ...]
-    """Documented between the two versions or deprecated, and not to be seen from here."""
+    """Documented between the two versions or deprecated, but not observable from outside."""
     announced: tuple[ReadyItem, ...]
-    """To end in a release that is not named: nothing is owed yet."""
+    """To be removed in a release that is not named: nothing is owed yet."""
     violations: tuple[ComingViolation, ...]
     unverified: tuple[ComingGap, ...]
     standing: tuple[str, ...]
-    """The requirements that are violated as of both versions: the upgrade changes nothing about them."""
+    """Requirements that are violated as of both versions: the upgrade does not change them."""
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as plain data, as `readiness.json` holds it."""
+        """Return it as plain data, as in `readiness.json`."""
         return asdict(self)
 
 
 def interval(start: Version | None, end: str, option: str) -> tuple[Version, Version]:
-    """
-    Return the two versions of an upgrade; `option` is what named the newer one.
+    """Return the two versions of an upgrade; `option` is the option that gave the newer one.
 
-    Raise UsageError when there is nothing between them.
+    Raise UsageError when there is no version step between them.
     """
     newer = Version.parse_known(end, option)
     if newer is None:
@@ -124,7 +122,7 @@ def interval(start: Version | None, end: str, option: str) -> tuple[Version, Ver
 
 
 def affected(contract: Contract, start: Version, end: Version) -> tuple[str, ...]:
-    """Return the requirements that an upgrade can change the verdict of, and those of deprecated items."""
+    """Return the requirements whose verdict an upgrade can change, and those of deprecated items."""
     found = [change.requirement for change in contract.changes if _matters(change.kind, change.version, start, end)]
     found += [
         requirement.id
@@ -141,7 +139,7 @@ def _matters(kind: ChangeKind, version: Version | None, start: Version, end: Ver
 
 
 def assess(before: RunRecord | None, after: RunRecord, start: Version, end: Version) -> Readiness:
-    """Compare what runs showed as of two versions; without a run as of the older one, nothing failed as of it."""
+    """Compare the runs as of two versions; without a run as of the older one, nothing counts as failed there."""
     then, now = (_rows(before) if before else {}), _rows(after)
     failed = [row for row in now.values() if row.is_violation]
     standing = tuple(row.requirement.id for row in failed if _has_failed(then.get(row.requirement.id)))
@@ -240,13 +238,13 @@ def _explanation(verdict: Ready, violations: int, gaps: int, end: str) -> str:
 
 
 def _beside(not_made: int) -> str:
-    """Say that what is not made yet was not forgotten by the verdict: the text holds nobody to every row."""
+    """Explain why missing changes do not affect the verdict: the text does not demand every row."""
     changes = "1 documented change is" if not_made == 1 else f"{not_made} documented changes are"
     return f" {changes} not made yet; only what the specification demands counts." if not_made else ""
 
 
 def _standing(number: int) -> str:
-    """Say that an upgrade is not the only thing to look at: what is violated already stays so."""
+    """Mention requirements that are violated already: the upgrade does not change them."""
     if not number:
         return ""
     what = "1 requirement is" if number == 1 else f"{number} requirements are"
@@ -254,7 +252,7 @@ def _standing(number: int) -> str:
 
 
 def in_words(readiness: Readiness) -> str:
-    """Return a readiness for the terminal, without a newline at its end."""
+    """Return a readiness as text for the terminal, without a newline at its end."""
     return "\n".join(_lines(readiness))
 
 
@@ -289,7 +287,7 @@ def _lines(readiness: Readiness) -> Iterator[str]:
 
 
 def by_cause(gaps: tuple[ComingGap, ...]) -> list[tuple[str, list[str]]]:
-    """Return what kept requirements from being verified with those requirements, the most frequent cause first."""
+    """Return the reasons why requirements were not verified, each with its requirements, the most frequent first."""
     found: dict[str, list[str]] = {}
     for gap in gaps:
         found.setdefault(gap.detail or gap.reason, []).append(gap.requirement)
@@ -297,7 +295,7 @@ def by_cause(gaps: tuple[ComingGap, ...]) -> list[tuple[str, list[str]]]:
 
 
 def _headed(title: str, number: int) -> Iterator[str]:
-    """Say also that there is nothing: whoever asks is to get an answer."""
+    """Yield a heading, also for an empty list, because whoever asks must get an answer."""
     yield from ("", f"{title} ({number})" if number else f"{title}: nothing that was seen")
 
 

@@ -1,4 +1,4 @@
-"""Recorded calls, read from the entries of a HAR file, and cut into pieces that can be held against the contract."""
+"""Recorded calls, read from the entries of a HAR file, and split into pieces that can be validated."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _PREFIX = "/api/v4"
 _STATUSES = 1000
 _LONGEST_ADDRESS = 2**16
-#: How many violations there may be in what is held against the contract at once, and how many entries of a list are
-#: looked at within a record that is too heavy alone.
+#: Maximum number of violations in one piece, and number of list entries that are validated in a single record that is
+#: too large.
 _HEAVIEST = 20_000
 _PROPERTIES = 20
 _ENTRIES_OF_A_LIST = 100
@@ -29,16 +29,16 @@ _ENTRIES_OF_A_LIST = 100
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """One recorded call: the request, and the answer as far as it was recorded."""
+    """One recorded call: the request, and the recorded part of the answer."""
 
     method: str
     path: str
-    """Below the prefix of the API; empty when the call is of something else."""
+    """Path below the prefix of the API; empty when the call is not to the API."""
     address: str
     """The whole path."""
     query: Mapping[str, str]
     body: Any
-    """What was sent, as JSON or as the fields of a form; None when nothing was."""
+    """The sent body, as JSON or as the fields of a form; None without one."""
     exchange: Exchange
     has_answer: bool
     """Whether the answer was recorded with its body, so that it can be judged."""
@@ -51,14 +51,14 @@ class Pattern:
     text: str
 
     def matches(self, path: str) -> bool:
-        """Tell whether a path is one of these."""
+        """Tell whether a path matches."""
         wanted, found = self.text.split("/"), path.split("/")
         pairs = zip(wanted, found, strict=False)
         return len(wanted) == len(found) and all(want.startswith("{") or want == part for want, part in pairs)
 
 
 def recorded(entry: Mapping[str, Any]) -> Recorded | None:
-    """Return an entry as far as it calls the API, with an empty path when it calls something else; None if broken."""
+    """Return the API call of an entry, with an empty path when it is not to the API; None if the entry is broken."""
     request, response = entry.get("request"), entry.get("response")
     if not isinstance(request, dict) or not isinstance(response, dict):
         return None
@@ -89,7 +89,7 @@ def recorded(entry: Mapping[str, Any]) -> Recorded | None:
 
 
 def _sent_body(data: Any) -> Any:
-    """Return what a request sent: JSON, or the fields of a form; None when that is neither."""
+    """Return the body of a request: JSON, or the fields of a form; None when it is neither."""
     if not isinstance(data, dict):
         return None
     params = data.get("params")
@@ -105,7 +105,7 @@ def _sent_body(data: Any) -> Any:
 
 
 def _response_body(content: Any) -> bytes | None:
-    """Return the body of an answer; None when the recording left it out."""
+    """Return the body of an answer; None when the recording has none."""
     if not isinstance(content, dict) or not isinstance(content.get("text"), str):
         return None
     text: str = content["text"]
@@ -122,7 +122,7 @@ def _as_bytes(body: Any) -> bytes | None:
 
 
 def as_json(text: str | bytes) -> Any:
-    """Return what JSON says, None when it is none."""
+    """Return parsed JSON, None when it is no JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -130,7 +130,7 @@ def as_json(text: str | bytes) -> Any:
 
 
 def pieces(body: bytes) -> Iterator[bytes]:
-    """Yield a body whole or, if it holds too much, in lists of as many of its entries as will do."""
+    """Yield a body whole or, if it is too large, as lists of as many of its entries as are allowed."""
     if _weight(body) <= _HEAVIEST:
         yield body
         return
@@ -153,12 +153,12 @@ def pieces(body: bytes) -> Iterator[bytes]:
 
 
 def _weight(text: bytes) -> int:
-    """Return about how many violations JSON can have: one per value, and one per property that a record lacks."""
+    """Estimate how many violations JSON can have: one per value, and one per property that a record lacks."""
     return text.count(b",") + text.count(b"{") * _PROPERTIES
 
 
 def _trimmed(value: Any) -> Any:
-    """Return a value with no list in it longer than what is looked at of one."""
+    """Return a value with every list cut to the length that is validated."""
     if isinstance(value, list):
         return [_trimmed(entry) for entry in value[:_ENTRIES_OF_A_LIST]]
     return {name: _trimmed(entry) for name, entry in value.items()} if isinstance(value, dict) else value

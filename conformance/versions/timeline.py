@@ -1,4 +1,4 @@
-"""The version table of a run, item by item: whether the target's version has reached it, and how the target stands."""
+"""The version table of a run, item by item: whether it is in effect at the target's version, and what was seen."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ if TYPE_CHECKING:
 
 
 class TimelineState(StrEnum):
-    """How the target of a run stands to an item of the version table."""
+    """The state of a version table item on the target of a run."""
 
     MADE = "made"
     NOT_MADE = "not made"
     STILL_SERVED = "still served"
     GONE = "gone"
     OPEN = "not seen"
-    """In effect, and the run did not get to see it."""
+    """In effect, but the run could not see it."""
     AHEAD = "ahead"
-    """Of a later version than the target's."""
+    """From a version later than the target's."""
     ANNOUNCED = "announced"
-    """Of a version that is not named: nothing is owed yet."""
+    """From a version that is not named: nothing is owed yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineItem:
-    """One item of the table, beside the target of a run."""
+    """One item of the table, with the result for the target of a run."""
 
     item: TableItem
     reached: bool | None
     """Whether the row is in effect at the target's version; None when one of the two is unknown."""
     state: TimelineState
     detail: str
-    """What was seen, or why nothing was."""
+    """What was seen, or why nothing was seen."""
     verdict: Verdict | None
-    """Of the item's requirement; None when the plan does not have it."""
+    """Verdict of the item's requirement; None when the plan does not have it."""
 
 
 #: Kinds whose requirement holds exactly when the target behaves as the row says.
 _TOLD_BY_VERDICT = (ChangeKind.INTRODUCED, ChangeKind.RENAMED, ChangeKind.REMOVED, ChangeKind.CHANGED)
-#: What one test saw of an item like this outweighs what another saw of it: only all of it together is made.
+#: For these items, a test that saw a missing part outweighs others: only a complete item counts as made.
 _UNDONE = (ItemState.NOT_MADE, ItemState.STILL_SERVED)
 _BY_VERDICT: Mapping[Verdict, TimelineState] = {
     Verdict.PASSED: TimelineState.MADE,

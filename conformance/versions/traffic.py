@@ -1,7 +1,6 @@
-"""
-Recorded traffic of clients, held against the contract: who still uses what is deprecated or removed.
+"""Checks recorded traffic of clients against the contract: who still uses deprecated or removed things.
 
-Each entry is looked at by itself: memory does not grow with the file, see `har`.
+Each entry is checked by itself: memory use does not grow with the file, see `har`.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _EXAMPLES = 3
 
 
 class Use(StrEnum):
-    """What is wrong, or old, about something that recorded traffic uses."""
+    """The problem with something that recorded traffic uses."""
 
     REMOVED = "removed"
     NOT_YET = "not yet introduced"
@@ -41,52 +40,52 @@ class Use(StrEnum):
     VIOLATION = "violation"
     """An answer that the contract rules out."""
     RENAMED = "older name"
-    """Works, and has a newer name: a hint."""
+    """Works, but has a newer name: a hint."""
     ANNOUNCED = "removal announced"
-    """Works, until a release that is not named yet: a hint."""
+    """Works until a release that is not named yet: a hint."""
 
 
-#: What is worth knowing and no finding: it works, and no version ends it.
+#: Hints, not findings: it works, and no version ends it.
 HINTS = frozenset({Use.RENAMED, Use.ANNOUNCED})
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One thing that traffic shows, however often."""
+    """One thing that the traffic shows, and how often."""
 
     use: Use
     what: str
-    """What happens in the call, such as `GET /projects/{id}/approvals answers with approvers`."""
+    """The event in the call, such as `GET /projects/{id}/approvals answers with approvers`."""
     detail: str
-    """What is the matter with it."""
+    """The kind of problem."""
     replacement: str | None = None
     change: str | None = None
     """Id of the item of the version table."""
     requirement: str | None = None
     is_sent_by_service: bool = False
-    """Whether it is in an answer. Clients are not to blame for it, and the specification lets services send more."""
+    """Whether it is in an answer. Clients are not to blame for that, and services may send more than specified."""
 
     @property
     def is_hint(self) -> bool:
-        """Whether it is worth knowing and no finding."""
+        """Whether it is only a hint and no finding."""
         return self.use in HINTS or (self.is_sent_by_service and self.use is not Use.VIOLATION)
 
 
 @dataclass(frozen=True)
 class TrafficReport:
-    """What a file of recorded traffic shows."""
+    """The results of a file of recorded traffic."""
 
     as_of: str
     entries: int
     """Entries in the file."""
     calls: int
-    """Those that call an operation of the contract."""
+    """Number of entries that call an operation of the contract."""
     judged: int
-    """Those whose answer could be held against the contract."""
+    """Number of entries whose answer could be validated."""
     unreadable: int
-    """Entries that are no calls: without method, address or answer."""
+    """Number of entries that are no calls: without method, address or answer."""
     too_large: int
-    """Entries of which a part was too large to be looked at."""
+    """Number of entries with a part too large to be checked."""
     found: Mapping[Found, int]
     """With the number of entries that show it, the most serious first and hints last."""
     examples: Mapping[Found, tuple[int, ...]]
@@ -94,12 +93,12 @@ class TrafficReport:
 
     @property
     def findings(self) -> tuple[Found, ...]:
-        """What is more than a hint."""
+        """Everything that is more than a hint."""
         return tuple(found for found in self.found if not found.is_hint)
 
 
 class TrafficLint:
-    """Holds recorded calls against the contract of one version, or of every version when none is given."""
+    """Checks recorded calls against the contract of one version, or of every version when none is given."""
 
     def __init__(self, contract: Contract, version: Version | None) -> None:
         """Prepare for traffic with a service of this version."""
@@ -150,7 +149,7 @@ class TrafficLint:
         for entry in found:
             tally.add(entry)
 
-    # -- what the version table says of a call ---------------------------------------------------------------------
+    # -- the version table about a call ----------------------------------------------------------------------------
 
     def _call(self, operation: Operation) -> Iterator[Found]:
         yield from self._changes(operation.id, f"{operation.label} is called")
@@ -175,7 +174,7 @@ class TrafficLint:
                 yield from self._changes(f"{place}={value}", f"{what} = {value}")
 
     def _shown(self, operation: Operation, call: Recorded) -> Iterator[Found]:
-        """Yield the fields of an answer that are old; one that is not there yet is nobody's fault."""
+        """Yield the deprecated or removed fields of an answer; a field that does not exist yet is no problem."""
         exchange = call.exchange
         if not exchange.is_success or exchange.status is None:
             return
@@ -191,7 +190,7 @@ class TrafficLint:
                 yield Found(Use.DEPRECATED, what, f"it is deprecated: {words}", is_sent_by_service=True)
 
     def _deprecated(self, place: str) -> str | None:
-        """Return what the contract says of a field of a record that is deprecated at this version."""
+        """Return what the contract says about a record's field that is deprecated at this version."""
         document = self.contract.at(self.version)
         record, _, name = place.partition(".")
         schema = resolve(document, document["components"]["schemas"].get(record, {}))
@@ -199,7 +198,7 @@ class TrafficLint:
         return str(node.get("description", "")) if node.get("deprecated") else None
 
     def _probed(self, call: Recorded) -> Iterator[Found]:
-        """Yield what the table says of calls that the specification names without describing them."""
+        """Yield what the table says about calls that the specification names without describing them."""
         for change, path in self._probes:
             probe = change.probe
             if probe is None or probe.method != call.method or not path.matches(call.path):
@@ -218,7 +217,7 @@ class TrafficLint:
         return [(change, Pattern(urlsplit(change.probe.path).path)) for change in probed if change.probe]
 
     def _in_traffic(self, call: Recorded) -> Iterator[Found]:
-        """Yield what the table says of calls that are no place of the contract, and that the suite never sends."""
+        """Yield what the table says about calls that are not in the contract, and that the suite never sends."""
         for change, traffic in self._traffic:
             path = Pattern(traffic.path)
             fits = call.address.endswith(traffic.path) if traffic.is_outside else path.matches(call.path)
@@ -238,7 +237,7 @@ class TrafficLint:
         return [(change, traffic) for change in self.contract.changes for traffic in change.traffic]
 
     def _empty(self, change: Change, traffic: Traffic, call: Recorded, label: str) -> Iterator[Found]:
-        """Yield that a list is empty where it may not be; a page behind the last one may be empty everywhere."""
+        """Report a list that is empty where it must not be; a page after the last one may always be empty."""
         is_first = call.query.get("page", "1") == "1" and "page_token" not in call.query
         if not call.query.get(str(traffic.sends)) or not is_first or not call.has_answer:
             return
@@ -256,13 +255,13 @@ class TrafficLint:
     def _found(
         self, change: Change, what: str, *, is_sent_by_service: bool = False, or_planned: bool = False
     ) -> Iterator[Found]:
-        """Yield a change that is in effect; with `or_planned` also one that was announced before its row, as a hint."""
+        """Yield a change that is in effect; with `or_planned`, also one announced before its row, as a hint."""
         use = _USES.get(change.kind)
         begins = change.kind in (ChangeKind.INTRODUCED, ChangeKind.RENAMED)
         if begins and self.version is not None and not self._in_effect(change):
             use = Use.NOT_YET
         elif or_planned and change.removal_planned == change.version and not self._in_effect(change):
-            # The row only repeats what was announced before it.
+            # The row only repeats an earlier announcement.
             detail = f"its removal is planned for {change.removal_planned}: {change.summary}"
             yield Found(Use.ANNOUNCED, what, detail, change.replacement, change.id)
             return
@@ -276,7 +275,7 @@ class TrafficLint:
     def _in_effect(self, change: Change) -> bool:
         return change.reached(self.version)
 
-    # -- what the contract says of an answer -----------------------------------------------------------------------
+    # -- the contract about an answer ------------------------------------------------------------------------------
 
     def _violations(self, operation: Operation, exchange: Exchange) -> Iterator[Found]:
         known = self._known[operation.id]
@@ -290,11 +289,11 @@ class TrafficLint:
                 yield self._violation(operation, _in_words(finding.expected, where), finding.requirement or None)
 
     def _violation(self, operation: Operation, detail: str, requirement: str | None) -> Found:
-        what = f"{operation.label} is answered against the contract"
+        what = f"{operation.label} has an answer that violates the contract"
         return Found(Use.VIOLATION, what, detail, requirement=requirement, is_sent_by_service=True)
 
     def _findings(self, exchange: Exchange) -> Sequence[Finding]:
-        """Judge an answer piece by piece, up to the first that shows a violation: each violation costs memory."""
+        """Judge an answer piece by piece, up to the first one with a violation, because each violation needs memory."""
         findings: Sequence[Finding] = ()
         for body in pieces(exchange.body):
             findings = self._judge.findings(replace(exchange, body=body))
@@ -320,13 +319,13 @@ _VERBS = ("is ", "does ", "has ", "must ", "cannot ")
 
 
 def _in_words(expected: str, where: str) -> str:
-    """Say of a place of an answer what it should be; validators speak either of the value or of what they expect."""
+    """Describe what a place of an answer should be; validators describe either the value or the expectation."""
     place = where or "the answer"
     return f"what is at {place} {expected}" if expected.startswith(_VERBS) else f"{expected} is expected at {place}"
 
 
 def _order(found: Found) -> tuple[bool, int, str, str, str]:
-    """Put the most serious first; what is found in whatever order comes out in this one."""
+    """Put the most serious first, in an order that does not depend on that of discovery."""
     return (found.is_hint, _SERIOUS.index(found.use), found.what, found.detail, found.requirement or "")
 
 
@@ -350,7 +349,7 @@ class _Tally:
             examples.append(self.entries)
 
 
-# -- what an answer shows ----------------------------------------------------------------------------------------------
+# -- fields of an answer -----------------------------------------------------------------------------------------------
 
 
 def _sends(call: Recorded, name: str, value: str | None) -> bool:
@@ -365,7 +364,7 @@ def _shows(exchange: Exchange, name: str) -> bool:
 
 
 def _fields(document: dict[str, Any], schema: Any, value: Any, records: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Yield `Record.property` for every property of a record that a value really has, by each name of the record."""
+    """Yield `Record.property` for every property that a value's records really have, by each name of the record."""
     if isinstance(schema, dict) and "$ref" in schema:
         records |= {str(schema["$ref"]).rpartition("/")[2]}
     node = resolve(document, schema)

@@ -82,7 +82,7 @@ def test_a_wrong_call_ends_with_4_and_says_what_is_wrong(
         ('base_url: http://x.example\nactors: {owner: {token: "abc\\n"}}\nfixtures: {}', "at actors.owner.token"),
         (
             "base_url: http://x.example\nbase_url: http://y.example",
-            "line 2, column 1 is not valid YAML: 'base_url' stands",
+            "line 2, column 1 is not valid YAML: 'base_url' occurs",
         ),
     ],
 )

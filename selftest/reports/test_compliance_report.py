@@ -302,4 +302,4 @@ def test_a_damaged_record_is_not_vouched_for_by_the_digest_it_once_had() -> None
         False,
         True,
     ]
-    assert "whether the others are as they were written, nothing shows" in pages[1]
+    assert "nothing shows whether the others are unchanged" in pages[1]

@@ -127,7 +127,7 @@ HUGE: dict[str, tuple[Callable[[], Iterator[str]], str]] = {
         "premature EOF",
     ),
     "a number": (lambda: times("1" * 1000, LARGE), "the JSON is broken"),
-    "lists in lists": (lambda: times("[" * 1000, LARGE), "nested beyond all reason"),
+    "lists in lists": (lambda: times("[" * 1000, LARGE), "nested too deeply"),
 }
 
 

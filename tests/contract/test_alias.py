@@ -1,4 +1,4 @@
-"""Operations that are another name of others: whoever calls, the outcome is the same."""
+"""Operations that are older names of others: for every caller, both names have the same outcome."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SAME = {
     "setUpService": "integrations.alias.set-up-shows",
     "disableService": "integrations.alias.disable-shows",
 }
-"""The requirement that what is done by an older name comes to the same."""
+"""The requirement that an operation has the same effect by its older name."""
 
 
 @pytest.mark.every_operation(
@@ -41,7 +41,7 @@ SAME = {
 def test_another_name_of_an_operation_comes_to_the_same_for_everybody(
     operation: Operation, suite: SuiteSession
 ) -> None:
-    """Neither may the older name open to anybody what the newer one closes, nor do anything else."""
+    """The older name must not permit what the newer one refuses, nor do anything else."""
     original = next(entry for entry in suite.contract.operations(suite.version) if entry.id == operation.alias_of)
     with arranged(original) as newer, arranged(operation) as older:
         served, refused = (
@@ -55,7 +55,7 @@ def test_another_name_of_an_operation_comes_to_the_same_for_everybody(
 
 
 def are_refused(newer: Arranged, older: Arranged, names: list[str]) -> bool:
-    """Tell whether all of these actors are refused by both names, and change nothing: so they are alike for them."""
+    """Tell whether both names refuse all of these actors and change nothing: then they behave alike for them."""
     newer.again()
     before = newer.state()
     answers = [prepared.sent_by(caller_named(name)) for name in names for prepared in (newer, older)]
@@ -81,7 +81,7 @@ def outcome_of(answer: Answer, name: str) -> str:
 
 
 def shown(answer: Answer) -> Any:
-    """Return what a served call shows; the body of a refusal is nobody's business."""
+    """Return what a served call shows; the body of a refusal is not checked."""
     try:
         return comparable(json.loads(answer.exchange.body)) if answer.is_served else None
     except ValueError:
@@ -89,6 +89,6 @@ def shown(answer: Answer) -> Any:
 
 
 def without_numbers(state: dict[str, Any]) -> dict[str, Any]:
-    """Return entries without their times and numbers, which every setting up makes anew."""
+    """Return entries without their times and numbers, which each set-up makes anew."""
     entries = {name: comparable(entry) for name, entry in state.items()}
     return {name: {key: value for key, value in entry.items() if key != "id"} for name, entry in entries.items()}

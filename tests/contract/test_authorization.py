@@ -1,4 +1,4 @@
-"""What the text says of tokens; who may call what is seen where whoever has the role is served."""
+"""Statements of the text about tokens. A refusal counts only if the caller with the role is served."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ if TYPE_CHECKING:
 
 
 def paths_open_to(caller: Caller, project: Fixture, *, at_most: int = 1, seed: int = 0) -> list[Path]:
-    """
-    Return paths of a project that a caller is served at; which ones there are depends on the version.
+    """Return paths of a project that serve a caller; which ones exist depends on the version.
 
-    Each seed begins with another one: a token is read alike everywhere, and many runs look everywhere.
+    Each seed begins with another path: a token is read in the same way everywhere, and many runs together cover all.
     """
     found: list[Path] = []
     reads = reads_of_a_project()
@@ -52,7 +51,7 @@ def test_the_token_header_may_be_spelled_in_either_way(
     project: Fixture,
     suite: SuiteSession,
 ) -> None:
-    """HTTP takes no account of case in the names of headers, and the text shows both spellings."""
+    """HTTP header names are case-insensitive, and the text shows both spellings."""
     path = paths_open_to(maintainer, project, seed=suite.seed)[0]
     with verifies("authentication.private-token-spelling"):
         control = maintainer.call("GET", path, headers=token_in(maintainer, "Private-Token")).must_be_served()
@@ -69,7 +68,7 @@ def test_a_header_without_a_token_is_refused(
 
 
 def altered(token: str) -> dict[str, str]:
-    """Return tokens that are nearly a right one, by what was done to it; a token without letters has no other case."""
+    """Return tokens that differ slightly from a valid one, by the change; without letters there is no other case."""
     found = {
         "in-other-case": token.swapcase(),
         "cut-short": token[:-1],
@@ -81,7 +80,7 @@ def altered(token: str) -> dict[str, str]:
 
 
 def test_a_token_that_is_nearly_right_is_refused(maintainer: Caller, project: Fixture, suite: SuiteSession) -> None:
-    """A token is compared as a whole and letter by letter."""
+    """A token must match as a whole and letter by letter."""
     token = maintainer.actor.token if maintainer.actor else ""
     for path in paths_open_to(maintainer, project, at_most=2, seed=suite.seed):
         control = maintainer.get(path)
@@ -95,7 +94,7 @@ def test_without_a_token_even_a_public_project_is_closed(
     anonymous: Caller,
     public_project: Fixture,
 ) -> None:
-    """The text makes no exception for what everybody may see."""
+    """The text makes no exception for public projects."""
     number, name = project_path(public_project), public_project.get("path")
     forms = [number, *([f"/projects/{quote(name, safe='')}"] if name else [])]
     for path in paths_open_to(maintainer, public_project, at_most=len(reads_of_a_project())):
@@ -103,7 +102,7 @@ def test_without_a_token_even_a_public_project_is_closed(
         for form in forms:
             with verifies("authentication.anonymous-on-public-project", go_on=True):
                 anonymous.get(path.replace(number, form, 1)).must_be_refused(beside=control)
-    # Most projects that have any merge request have one of this number.
+    # Most projects with any merge request have one with this number.
     for below in reads_of_a_merge_request():
         path = Path(f"{number}/merge_requests/1{below}")
         control = maintainer.get(path)
@@ -112,12 +111,12 @@ def test_without_a_token_even_a_public_project_is_closed(
                 anonymous.get(path).must_be_refused(beside=control)
 
 
-#: Who is asked in a public project: somebody who may have a role there that is too low, and somebody who has none.
+#: The callers for a public project: one who may have a role that is too low there, and one who has none.
 TOO_LOW = ("developer", "outsider")
 
 
 def closed_to(operation: Operation) -> dict[str, str]:
-    """Return the requirements that a read of a project is refused to them; none where it names anything else."""
+    """Return the requirements that refuse them a read of a project; none if it names anything else."""
     is_read = operation.is_read and operation.path.startswith("/projects/{id}/") and operation.path.count("{") == 1
     return {name: operation.refused[name] for name in TOO_LOW if is_read and name in operation.refused}
 
@@ -127,7 +126,7 @@ def closed_to(operation: Operation) -> dict[str, str]:
     requirements=lambda operation: claims_of(*closed_to(operation).values()),
 )
 def test_what_takes_a_role_takes_one_in_a_public_project_too(operation: Operation) -> None:
-    """To be seen by everybody is no role."""
+    """Being public gives nobody a role."""
     project = current_run().profile.first("public_project")
     current_test().results.settle(closed_to(operation).values())  # other tests ask in a private project
     if project is None:

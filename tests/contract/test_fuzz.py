@@ -1,4 +1,4 @@
-"""Each keyword of each request schema met and broken once, and random calls: every answer is a documented one."""
+"""Each keyword of each request schema fulfilled and broken once, and random calls: every answer is a documented one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def test_whatever_is_drawn_the_answer_is_documented(operation: Operation, suite: DrawingSession) -> None:
     with arranged(operation, aside=True) as prepared:
         if current_run().absences.seems_unimplemented(operation.id):
-            # What is not there is no failure of each of the calls that it does not answer.
+            # An absent operation must not fail once for each call that it does not answer.
             with current_test().unjudged():
                 prepared.sent_by(served_caller(operation)).given_there()
         cases = drawn_for(suite, operation)

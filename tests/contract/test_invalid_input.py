@@ -1,4 +1,4 @@
-"""What must not be accepted: a parameter that is missing or of a wrong type, a value or a thing that does not exist."""
+"""Invalid input: a missing parameter, a wrong type, a value that is not allowed, or a thing that does not exist."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def chosen(operation: Operation) -> list[Parameter]:
 
 
 def claims(operation: Operation) -> frozenset[str]:
-    """Return what calls with something wrong in them show of an operation."""
+    """Return the requirements that calls with a mistake can show about an operation."""
     return claims_of(
         *requirements_of(required(operation), "requirement_required"),
         *requirements_of([*typed(operation), *chosen(operation)], "requirement"),
@@ -75,8 +75,7 @@ def can_be_wrong(operation: Operation) -> bool:
     requirements=lambda operation: claims(operation) | frozenset({*REFUSAL, CODE_OF_INVALID, CODE_OF_MISSING}),
 )
 def test_a_call_with_something_wrong_in_it_is_refused_or_stores_none_of_it(operation: Operation) -> None:
-    """
-    What is required and missing, of a wrong type, on no list of values, or names what does not exist.
+    """A required parameter is missing, a type is wrong, a value is not in the list, or a named thing does not exist.
 
     Values that lenient services convert, such as the text "1" for a number, are never sent.
     """
@@ -97,7 +96,8 @@ def test_a_call_with_something_wrong_in_it_is_refused_or_stores_none_of_it(opera
             for parameter, requirement in naming(operation)
         ]
         refuse(prepared, wrong)
-        # What is required is so for everybody. Whether an administrator may call this at all is another matter.
+        # A required parameter is required for everybody. Whether an administrator may call this at all is another
+        # question.
         for admin in administrators() if required(operation) else ():
             prepared.again()
             for parameter in required(operation):
@@ -107,7 +107,7 @@ def test_a_call_with_something_wrong_in_it_is_refused_or_stores_none_of_it(opera
 
 
 def wrong_values_of(prepared: Arranged) -> Iterator[tuple[Parameter, Any, str]]:
-    """Yield parameters with values of a wrong type, or on no list of values, and what to call them."""
+    """Yield parameters with values of a wrong type, or outside a list of values, and a description of each."""
     for parameter in taken(prepared, typed(prepared.operation)):
         for value in wrong_values(parameter.schema):
             yield parameter, value, f"a wrong {parameter.name}"
@@ -118,13 +118,13 @@ def wrong_values_of(prepared: Arranged) -> Iterator[tuple[Parameter, Any, str]]:
 
 
 def without(parameter: Parameter, prepared: Arranged) -> list[Prepared]:
-    """Return the call without a parameter, and once more with all beside it that might be taken for it."""
+    """Return the call without a parameter, and once more with everything beside it that might be mistaken for it."""
     bare, whole = prepared.call, amid_all_others(prepared)
     return [call.without(parameter) for call in ([bare] if whole == bare else [bare, whole])]
 
 
 def amid_all_others(prepared: Arranged) -> Prepared:
-    """Return the call with everything in its body that may be there and that the profile has a value for."""
+    """Return the call with every body property that may be sent and that the profile has a value for."""
     call = prepared.call
     for parameter in parameters_where(prepared.operation, lambda found: found.place == "body"):
         if parameter.fixture and isinstance(call.body, dict) and parameter.name not in call.body:
@@ -139,11 +139,10 @@ def having(parameter: Parameter, value: Any, prepared: Arranged) -> list[Prepare
 
 
 def taken(prepared: Arranged, parameters: list[Parameter]) -> list[Parameter]:
-    """
-    Return the parameters that what is called has: what is not there takes no wrong value, which shows nothing.
+    """Return the parameters that the called thing has: sending a wrong value for any other shows nothing.
 
-    What is stated of others alone is left to the stories where the profile names something else that has them, and is
-    not tested where it does not.
+    Parameters that are only stated for others are left to the stories if the profile names a thing that has them, and
+    are not tested otherwise.
     """
     found = [parameter for parameter in parameters if prepared.takes(parameter.name)]
     shown = {parameter.requirement for parameter in found}
@@ -153,7 +152,7 @@ def taken(prepared: Arranged, parameters: list[Parameter]) -> list[Parameter]:
         if requirement is None or requirement in shown or requirement not in test.declared:
             continue
         is_with_others = any(has(other, name) for entries in test.run.profile.fixtures.values() for other in entries)
-        # What is deprecated may be with none any more; its story sends it to one that has what replaces it.
+        # Perhaps nothing has a deprecated parameter any more; its story sends it to a thing that has the replacement.
         if is_with_others or parameter.schema.get("deprecated"):
             test.results.settle([requirement])
             continue
@@ -164,39 +163,38 @@ def taken(prepared: Arranged, parameters: list[Parameter]) -> list[Parameter]:
 
 @dataclass(frozen=True)
 class Wrong:
-    """Something wrong with a call, the requirement that it is refused, and the calls that have it."""
+    """A mistake in a call, the requirement that it is refused, and the calls that contain it."""
 
     requirement: str | None
     what: str
     calls: Callable[[Arranged], list[Prepared]]
     code: str = CODE_OF_INVALID
-    """The note of the codes that such calls are refused with."""
+    """The note about the codes that refuse such calls."""
 
 
 @dataclass(frozen=True)
 class Tried:
-    """What came of wrong calls, and of the right one after them."""
+    """The results of wrong calls, and of the right one after them."""
 
     answers: list[list[Answer]]
-    """Of each wrong thing."""
+    """By mistake."""
     before: Any
     after: Any
     control: Answer
 
     @property
     def is_clean(self) -> bool:
-        """Whether all were refused, and nothing has changed."""
+        """Whether all were refused, and nothing changed."""
         return self.after == self.before and all(answer.exchange.is_refusal for each in self.answers for answer in each)
 
 
 def refuse(prepared: Arranged, wrong: list[Wrong]) -> None:
-    """
-    Expect that calls are refused and change nothing, beside the right call, which is served.
+    """Expect that calls are refused and change nothing, and that the right call is served.
 
-    They are sent one after the other; only where that shows something, each is by itself, to tell which of them it was.
+    They are sent one after the other; only if that shows something, each is tried alone, to find out which one it was.
     """
     parts = parts_of(prepared, wrong) if wrong else []
-    # What is on or off is so before and after the right call, and a refused one moves it from neither.
+    # A switch is on or off before and after the right call, and a refused call may change neither.
     if is_switch(prepared.operation) and parts and parts[-1][1].control.is_served:
         parts += parts_of(prepared, wrong, as_it_is=True)
     for asked, came in parts:
@@ -206,7 +204,7 @@ def refuse(prepared: Arranged, wrong: list[Wrong]) -> None:
 
 
 def parts_of(prepared: Arranged, wrong: list[Wrong], *, as_it_is: bool = False) -> list[tuple[list[Wrong], Tried]]:
-    """Return what came of wrong calls: of all together, or of each where that does not tell which of them it was."""
+    """Return the results of wrong calls: of all together, or of each one if the former does not tell which it was."""
     found = tried(prepared, wrong, as_it_is=as_it_is)
     if found.is_clean or len(wrong) == 1:
         return [(wrong, found)]
@@ -214,7 +212,7 @@ def parts_of(prepared: Arranged, wrong: list[Wrong], *, as_it_is: bool = False) 
 
 
 def is_switch(operation: Operation) -> bool:
-    """Tell whether all that a call has to say is on or off."""
+    """Tell whether a call can only switch things on or off."""
     return not operation.is_read and {one.schema.get("type") for one in required(operation)} == {"boolean"}
 
 
@@ -228,9 +226,7 @@ def tried(prepared: Arranged, wrong: list[Wrong], *, as_it_is: bool = False) -> 
 
 
 def hold(prepared: Arranged, wrong: Wrong, answers: list[Answer], came: Tried) -> None:
-    """
-    Expect refusals, and the state after them as before, which shows something only where the right call is served.
-    """
+    """Expect refusals, and an unchanged state, which shows something only if the right call is served."""
     if prepared.request_example.state is not None:
         with held_against(shared(wrong.requirement, "errors.refusal.changes-nothing", answers), go_on=True):
             is_served = any(answer.is_served for answer in (came.control, *answers))
@@ -242,10 +238,9 @@ def hold(prepared: Arranged, wrong: Wrong, answers: list[Answer], came: Tried) -
 
 
 def shared(requirement: str | None, general: str, answers: list[Answer]) -> list[str | None]:
-    """
-    Return a requirement beside the general one that it is a case of, unless a service may read it otherwise.
+    """Return a requirement besides the general one that covers this case, unless a service may read it otherwise.
 
-    What is served was not refused: what the text says of refusals is not to blame for it, unless nothing else is.
+    If a call was served, it was not refused: then the statements about refusals are only to blame if nothing else is.
     """
     if requirement is None:
         return [general]
@@ -256,11 +251,10 @@ def shared(requirement: str | None, general: str, answers: list[Answer]) -> list
 
 
 def refuse_or_drop_all(prepared: Arranged, odd: list[tuple[Parameter, Any]]) -> None:
-    """
-    Expect a refusal of each value, or a served call that does not store it; what is refused stores nothing beside it.
+    """Expect a refusal of each value, or a served call that does not store it; a refused call stores nothing.
 
-    The state is looked at once after all of them; only where it moved, each is by itself, to tell which of them it was.
-    A blank name is sent with them, which may be refused or taken; but not where no call takes away what is made.
+    The state is read once after all of them; only if it changed, each is tried alone, to find out which one it was. A
+    blank name is sent with them, which may be refused or accepted; but not if no call removes what is made.
     """
     stays = prepared.request_example.stays
     blank = [(parameter, "") for parameter in parameters_where(prepared.operation, is_name) if not stays]
@@ -281,7 +275,7 @@ def is_name(parameter: Parameter) -> bool:
 
 
 def refuse_or_drop(prepared: Arranged, parameter: Parameter, value: Any) -> bool:
-    """Expect a refusal, or a served call that does not store a value but a blank one. Tell whether it is refused."""
+    """Expect a refusal, or a served call that stores none but a blank value. Tell whether it is refused."""
     call, caller = prepared.call.having(parameter, value), served_caller(prepared.operation)
     answer = call.sent_by(caller)
     with held_against([parameter.requirement], go_on=True):
@@ -298,23 +292,22 @@ def refuse_or_drop(prepared: Arranged, parameter: Parameter, value: Any) -> bool
             answer.exchange,
         )
         if answer.exchange.is_refusal:
-            return True  # what was right is right still
+            return True  # the right call is still right
     prepared.again()
     return False
 
 
 def shown_after(prepared: Arranged, call: Prepared, answer: Answer) -> Any:
-    """Return what is shown after a served write: the answer, what the resource holds, and the state of the rest."""
+    """Return what is shown after a served write: the answer, the resource, and the state of the rest."""
     read_back = prepared.request_example.read_back
     held = prepared.keeper.read(read_back.path(call, answer)) if read_back is not None else None
     return [content(prepared, answer), held, prepared.state()]
 
 
 def content(prepared: Arranged, answer: Answer) -> Any:
-    """
-    Return the JSON of an answer; where the contract says what it holds, without what else it has.
+    """Return the JSON of an answer; if the contract describes its content, without additional properties.
 
-    In a property of its own a service may repeat what it was sent.
+    A service may repeat the sent values in a property of its own.
     """
     documented = prepared.operation.response_to(answer.status)
     try:
@@ -330,9 +323,9 @@ def content(prepared: Arranged, answer: Answer) -> Any:
 
 
 def nobodys(prepared: Arranged, parameter: Parameter) -> tuple[int | str, ...]:
-    """
-    Return what names nothing: numbers not in use, before the first, a right one beyond 32 bits, and a right path or a
-    right number that goes on behind its end, the latter being a path that nothing has.
+    """Return values that name nothing: unused numbers, too small ones, one beyond 32 bits, and extended ones.
+
+    The extended ones are a right path or a right number with something appended; the latter is a path that nothing has.
     """
     body = prepared.call.body if isinstance(prepared.call.body, dict) else {}
     right = prepared.call.path_values.get(parameter.name, body.get(parameter.name))
@@ -352,10 +345,9 @@ def counts_from_zero() -> bool:
 
 
 def ids_that_are_no_iids(prepared: Arranged) -> tuple[int, ...]:
-    """
-    Return the id of a merge request, where no merge request of its project has it for its iid.
+    """Return the id of a merge request, if no merge request of its project has it as its iid.
 
-    For calls that read alone: a run writes to no merge request whose iid the profile does not give.
+    Only for calls that read: a run writes to no merge request whose iid the profile does not give.
     """
     merge_request = prepared.place.fixture("merge_request")
     number, (place, _, _) = merge_request.get("id"), prepared.call.path.partition("/merge_requests/")
@@ -381,7 +373,7 @@ def takes_integer(parameter: Parameter) -> bool:
 
 
 def is_removed_thing(operation: Operation, parameter: Parameter) -> bool:
-    """Removing what is not there may succeed, and what lies below something that is not there is not there either."""
+    """Removing an absent thing may succeed, and so may removing something below an absent thing."""
     return operation.method == "DELETE" and parameter.place == "path"
 
 

@@ -1,4 +1,4 @@
-"""What a call is not about stays as it was: each write leaves the rest of the world, and no read changes anything."""
+"""A call changes only its own object: each write leaves the rest of the world, and no read changes anything."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ pytestmark = pytest.mark.together
 
 #: Operations that only read, although their method is not GET.
 ASKING = ("createCompletion", "checkCodeSuggestionsEnabled")
-#: Actors who read beside those who must be served: whatever they are answered changes nothing either.
+#: Actors who read besides those who must be served: whatever they are answered, it changes nothing either.
 READERS = ("approver", "developer", "admin")
-#: How long what a write sets off may take, in seconds.
+#: How long the effects of a write may take, in seconds.
 A_WHILE = 1.0
-#: That reading changes nothing, by area, and that all readers are shown the same of what has a record of its own.
+#: The requirements that reading changes nothing, by area, and that all readers see the same record.
 STAYING = {
     "job-token-scope.leaves-the-rest": ("job-token-scope.same-everywhere",),
     "code-completion.leaves-the-rest": (),
@@ -49,14 +49,14 @@ STAYING = {
 
 @pytest.fixture(scope="module")
 def surroundings() -> Iterator[Surroundings]:
-    """What stands around what calls are about, for all tests of an area that follow each other."""
+    """The surroundings of the called things, for all consecutive tests of an area."""
     made = Surroundings()
     yield made
     made.put_back()
 
 
 def is_write(operation: Operation) -> bool:
-    """Tell whether an operation writes; what has two names does so by one of them, the newer where there are both."""
+    """Tell whether an operation writes; of two names for one operation, only the newer counts if both exist."""
     return takes_part(operation) and not (operation.is_read or operation.id in ASKING or operation.is_second_name)
 
 
@@ -65,28 +65,27 @@ def is_write(operation: Operation) -> bool:
     requirements=requirements_that_something_stays,
 )
 def test_a_write_leaves_the_rest_of_the_world(operation: Operation, surroundings: Surroundings) -> None:
-    """What may change beside the thing that is written is a table of the contract: openapi/side-effects.yaml."""
+    """The contract has a table of what may change besides the written thing: openapi/side-effects.yaml."""
     results = current_test().results
     try:
         if not write(operation, surroundings, afresh=False):
             surroundings.put_back()
             write(operation, surroundings, afresh=True)
         if current_test().soft_failures:
-            surroundings.put_back()  # what was hit is made anew, for the second time and for the next tests
+            surroundings.put_back()  # things that were hit are made again, for the second try and for the next tests
     finally:
-        # What could not be read or arranged is left to the tests that are about just that.
+        # Things that could not be read or arranged are left to the tests about them.
         results.settle(results.declared)
 
 
 def write(operation: Operation, surroundings: Surroundings, *, afresh: bool) -> bool:
-    """
-    Let an operation be called, and hold the world after it against the world before.
+    """Call an operation, and compare the world after it with the world before.
 
-    Unless `afresh`, the latter is what earlier tests saw of it: return False, and judge nothing, where that differs.
+    Unless `afresh`, the latter is what earlier tests saw: return False, and judge nothing, if there is a difference.
     """
     with ExitStack() as stack:
         surroundings.make(operation.id, operation.area, Place(current_run().profile))
-        # What makes the call right are calls of the same kind, which reach no further either.
+        # The calls that make the call right are of the same kind, so they must not reach further either.
         whole = WorldSnapshot.taken(afresh=afresh, area=operation.area)
         given(not whole.is_empty, "nothing of the world can be read")
         written = current_run().writes.served
@@ -98,7 +97,7 @@ def write(operation: Operation, surroundings: Surroundings, *, afresh: bool) -> 
         call.sent_by(caller).given_served()
         permission = Permission(current_run().profile, call, caller, before.readings)
         others, by_path = once_more(call), by_the_path(prepared, call)
-        # What was handed on to a neighbour earlier may be what is sent last: its like is looked at in between.
+        # Values that reached a neighbour earlier may equal those sent last, so the world is read in between.
         unlike = [*others, *without_events(prepared)]
         if any(other.body != call.body for other in unlike):
             by_path.sent_by(caller)
@@ -108,7 +107,7 @@ def write(operation: Operation, surroundings: Surroundings, *, afresh: bool) -> 
             other.sent_by(caller)
         both = {(call.operation.method, each.path) for each in (call, by_path)}
         if sum(len(written.get(what, ())) - earlier.get(what, 0) for what in both) % 2 == 0:
-            # What each call turns round is as before after an even number of them. The first was looked at above.
+            # An even number of calls that toggle something restores it. The first one was checked above.
             by_the_path(prepared, [call, *others][-1]).sent_by(caller)
         is_held = look(before, permission, afresh=afresh)
     if is_held and not current_test().soft_failures:
@@ -117,13 +116,13 @@ def write(operation: Operation, surroundings: Surroundings, *, afresh: bool) -> 
 
 
 def by_the_path(prepared: Arranged, call: Prepared) -> Prepared:
-    """Return a call with its project or group named by the full path, where the profile gives that."""
+    """Return a call with its project or group named by the full path, if the profile gives it."""
     named = prepared.by_path
     return replace(call, path_values={**call.path_values, "id": named.path_values["id"]}) if named else call
 
 
 def once_more(call: Prepared) -> list[Prepared]:
-    """Return the call with its switches the other way round, and the deletion of what is deleted already."""
+    """Return the call with its switches reversed, and the deletion of what is deleted already."""
     body = call.body if isinstance(call.body, dict) else {}
     turned = {name: not value for name, value in body.items() if isinstance(value, bool)}
     if turned and call.operation.method in ("PUT", "PATCH"):
@@ -142,14 +141,14 @@ def without_events(prepared: Arranged) -> list[Prepared]:
 
 
 def of_absent_integrations(prepared: Arranged) -> list[Prepared]:
-    """Return the deletion, in each of two projects, of an integration that it does not have and the other one does."""
+    """Return the deletion, in each of two projects, of an integration that only the other project has."""
     parameter = next((entry for entry in prepared.operation.parameters if entry.name == "integration_slug"), None)
     owner = prepared.operation.owner
     if parameter is None or owner is None or prepared.operation.method != "DELETE":
         return []
     known = prepared.place.entries("integration")
     calls = []
-    # Of what the profile names, each of them has another end: see what is made around these calls.
+    # Of the integrations in the profile, each project has another end: see what is made around these calls.
     for fixture, end in (("project", slice(-1, None)), ("sibling_project", slice(1))):
         for project in prepared.place.entries(fixture)[:1]:
             there = prepared.call.having(owner, project.get("id"))
@@ -160,7 +159,7 @@ def of_absent_integrations(prepared: Arranged) -> list[Prepared]:
 
 
 def of_a_copy(prepared: Arranged) -> Prepared:
-    """Return the call, about a copy of a rule of the project where it is about a rule that a merge request has."""
+    """Return the call for a copy of a project rule, if it is about a rule of a merge request."""
     parameter = next((entry for entry in prepared.operation.parameters if entry.name == "approval_rule_id"), None)
     rules, _, _ = prepared.call.path.rpartition("/")
     project = prepared.call.path.partition("/merge_requests/")[0]
@@ -175,7 +174,7 @@ def of_a_copy(prepared: Arranged) -> Prepared:
 
 
 def bodies_of_copies(prepared: Arranged, project: str) -> list[dict[str, Any]]:
-    """Return what makes a copy of a rule of a project, if that is known to have one."""
+    """Return the bodies that copy a rule of a project, if it is known to have one."""
     with suppress(Unmet, Violation):
         sources = prepared.keeper.list(f"{project}/approval_rules").having(rule_type="regular")
         body = {"name": "conformance-copy", "approvals_required": 5}
@@ -184,7 +183,7 @@ def bodies_of_copies(prepared: Arranged, project: str) -> list[dict[str, Any]]:
 
 
 def as_a_copy(prepared: Arranged, call: Prepared) -> list[Prepared]:
-    """Return the creation of a copy, where a call creates a rule of a merge request: a copy reaches for the project."""
+    """Return the creation of a copy, if a call creates a rule of a merge request: a copy involves the project."""
     project, is_inside, below = call.path.partition("/merge_requests/")
     if call.operation.method != "POST" or not is_inside or not below.endswith("/approval_rules"):
         return []
@@ -193,7 +192,7 @@ def as_a_copy(prepared: Arranged, call: Prepared) -> list[Prepared]:
 
 @contextmanager
 def a_namesake(prepared: Arranged, call: Prepared) -> Iterator[None]:
-    """Let there be another rule of the same name where a rule is deleted, if the service lets two have one name."""
+    """Create another rule of the same name when a rule is deleted, if the service permits two with one name."""
     rules = call.path.rpartition("/")[0]
     if call.operation.method != "DELETE" or not rules.endswith("/approval_rules"):
         yield
@@ -210,7 +209,7 @@ def a_namesake(prepared: Arranged, call: Prepared) -> Iterator[None]:
 
 
 def look(before: WorldSnapshot, permission: Permission, *, afresh: bool) -> bool:
-    """Hold every thing against the requirement that says of it that it stays; see `write`."""
+    """Check every thing against the requirement that it stays; see `write`."""
     declared = current_test().declared
     for part, found in before.changes(permission):
         if found and not afresh:
@@ -232,11 +231,10 @@ def must_stay(part: WorldPart, found: list[Difference], what: str) -> None:
     [pytest.param(name, marks=pytest.mark.requirements(name, *alike), id=name) for name, alike in STAYING.items()],
 )
 def test_reading_changes_nothing_and_shows_the_same_to_all(stays: str, surroundings: Surroundings) -> None:
-    """
-    Who has something to lose reads too: an approval of the reader's own, say.
+    """Readers with something to lose read too, for example one who has approved.
 
-    What each answer says of a record is held against the others in passing; here everything is read by several, by
-    number and by path, after it was made another than it is at first.
+    What each answer says about a record is compared with the others on the way; here several actors read everything, by
+    number and by path, after it was changed from its initial state.
     """
     try:
         if not read(stays, surroundings, afresh=False):
@@ -247,7 +245,7 @@ def test_reading_changes_nothing_and_shows_the_same_to_all(stays: str, surroundi
 
 
 def read(stays: str, surroundings: Surroundings, *, afresh: bool) -> bool:
-    """Let everything of an area be read, and hold the world after it against the world before; see `write`."""
+    """Read everything of an area, and compare the world after it with the world before; see `write`."""
     area = current_run().contract.requirements[stays].area
     with ExitStack() as stack:
         surroundings.make(f"reads of {area}", area, Place(current_run().profile))
@@ -261,7 +259,7 @@ def read(stays: str, surroundings: Surroundings, *, afresh: bool) -> bool:
         if not afresh and any(found for _, found in changes):
             return False
         if {part.kind.name for part, found in changes if found} == {"approvals"}:
-            # A reset of approvals that an earlier write set off may only have come now.
+            # A reset of approvals that an earlier write started may have taken effect only now.
             for prepared in reads:
                 prepared.make_right()
             settles(lambda: False, A_WHILE)
@@ -276,17 +274,17 @@ def read(stays: str, surroundings: Surroundings, *, afresh: bool) -> bool:
 
 
 def look_alike(alike: tuple[str, ...], reads: list[Arranged], compared: Mapping[str, int]) -> None:
-    """Take records for alike that were compared since, and were not told to differ."""
+    """Count records as equal that were compared since then and not found to differ."""
     test = current_test()
     for name in alike:
         if test.run.shown.compared[name] > compared.get(name, 0):
-            test.results.passed(name)  # unless it was seen to be violated
+            test.results.passed(name)  # unless a violation was seen
         elif not any(one.by_path for one in reads):
             was_not_tested(name, "the profile gives no path, by which the same could be read a second time")
 
 
 def changes_by(reads: list[Arranged], *, afresh: bool) -> list[tuple[WorldPart, list[Difference]]]:
-    """Let everything be read by several, by number and by path; return what of the world is not as before."""
+    """Let several actors read everything, by number and by path; return the changes in the world."""
     before = WorldSnapshot.taken(afresh=afresh)
     given(not before.is_empty, "nothing of the world can be read")
     for prepared in reads:
@@ -299,7 +297,7 @@ def changes_by(reads: list[Arranged], *, afresh: bool) -> list[tuple[WorldPart, 
 
 
 def every_read(area: str, stack: ExitStack, lacking: list[NotTested | Unmet]) -> Iterator[Arranged]:
-    """Yield every call of an area that only reads, made right; add what keeps others from being called to `lacking`."""
+    """Yield every prepared read of an area; add what prevents other reads to `lacking`."""
     for operation in current_run().validator.operations:
         if operation.area == area and takes_part(operation) and (operation.is_read or operation.id in ASKING):
             try:
@@ -311,10 +309,9 @@ def every_read(area: str, stack: ExitStack, lacking: list[NotTested | Unmet]) ->
 
 
 def readers(operation: Operation) -> list[Caller]:
-    """
-    Return who reads: whoever must be served, or an administrator where only these are, and some others.
+    """Return the readers: those who must be served, or an administrator if only these are, and some others.
 
-    Nobody else reads what is about completions.
+    Nobody else reads the endpoints about completions.
     """
     others = () if operation.id in ASKING else READERS
     known = [name for name in others if is_known(name) and name not in operation.served]

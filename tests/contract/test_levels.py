@@ -1,4 +1,4 @@
-"""Approval rules belong to one project, group or merge request, and are found through no other one's operations."""
+"""Approval rules belong to one project, group or merge request; operations of another one do not find them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.together
 
 RULE = "approval_rule_id"
-#: What is held against an operation that takes the rule of somebody else for one of its own.
+#: The requirements broken by an operation that treats another's rule as its own.
 OF_OTHERS = {
     "getProjectApprovalRule": "project-approval-rules.read.rule-of-another-project",
     "updateProjectApprovalRule": "project-approval-rules.update.rule-of-another-project",
@@ -33,7 +33,7 @@ OF_OTHERS = {
     "updateMergeRequestApprovalRule": "merge-request-approvals.rules.update.unknown-rule",
     "deleteMergeRequestApprovalRule": "merge-request-approvals.rules.delete.leaves-others",
 }
-#: Operations that read a rule, by which rules of each level are made, of what the stories use and of what is set aside.
+#: Operations that read a rule, and make rules of each level: of the fixtures of stories and of those set aside.
 SOURCES = (
     ("getProjectApprovalRule", False),
     ("getProjectApprovalRule", True),
@@ -59,13 +59,13 @@ class Rule:
         return self.owner.call.path.rpartition("/")[0]
 
     def shown(self) -> Any:
-        """Return what its own list says of it: what identifies it, and what it asks for."""
+        """Return what its own list shows of it: what identifies it, and how many approvals it requires."""
         found = self.owner.keeper.list(self.list_path).having(id=self.number)
         return [{name: entry.get(name) for name in ("id", "name", "approvals_required")} for entry in found]
 
 
 class Others:
-    """Rules that were made elsewhere, for tests that follow each other, until they are put back."""
+    """Rules that were made elsewhere, for consecutive tests, until they are removed."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -73,20 +73,20 @@ class Others:
         self._profile: object = None
 
     def rules(self) -> list[Rule]:
-        """Make the rules, as far as the profile allows, unless they are there already, and return them."""
+        """Make the rules, as far as the profile allows, unless they exist already, and return them."""
         run = current_run()
-        if self._profile is not run.profile:  # it is another one for a test that is tried with other fixtures
+        if self._profile is not run.profile:  # another one for a test that is tried with other fixtures
             self.put_back()
             self._profile = run.profile
             known = {operation.id: operation for operation in run.validator.operations}
             for name, aside in SOURCES:
-                # The target may have no such level, or the profile nothing to make it from.
+                # The target may lack this level, or the profile what is needed to make a rule.
                 with suppress(KeyError, NotTested, Unmet), current_test().results.settling_nothing(lambda: False):
                     self._made.append(Rule(self._stack.enter_context(arranged(known[name], aside=aside))))
         return self._made
 
     def put_back(self) -> None:
-        """Put all of them back; the next test makes them anew."""
+        """Remove all of them; the next test makes them anew."""
         self._profile = None
         self._made.clear()
         with suppress(Unmet, NotTested), current_test().results.settling_nothing(lambda: False):
@@ -101,7 +101,7 @@ def others() -> Iterator[Others]:
 
 
 def rules_of_others(prepared: Arranged, others: Others) -> list[Rule]:
-    """Return the rules that were made elsewhere and may be named here, as `may_be_named` says."""
+    """Return the rules that were made elsewhere and may be named here, according to `may_be_named`."""
     here = prepared.call.path.rpartition("/")[0]
     elsewhere = [rule for rule in others.rules() if rule.list_path != here]
     in_force = numbers_in_force(prepared) if elsewhere else []
@@ -110,10 +110,9 @@ def rules_of_others(prepared: Arranged, others: Others) -> list[Rule]:
 
 
 def may_be_named(prepared: Arranged, rule: Rule, listed: Listing | None) -> bool:
-    """
-    Tell whether the number of a rule means nothing on a list; of a deletion, it may also mean that very rule.
+    """Tell whether a rule's number is unknown to a list; for a deletion, the list may also contain that very rule.
 
-    A list of a project may show the rules of the groups above. To delete them is nothing that a project can.
+    A list of a project may show the rules of the groups above, but a project cannot delete them.
     """
     found = listed.having(id=rule.number) if listed is not None else []
     names = [one["name"] for one in rule.shown()] if found and prepared.operation.method == "DELETE" else []
@@ -121,7 +120,7 @@ def may_be_named(prepared: Arranged, rule: Rule, listed: Listing | None) -> bool
 
 
 def numbers_in_force(prepared: Arranged) -> list[Any]:
-    """Return the numbers of the rules that the approval state of a merge request shows, which may be its project's."""
+    """Return the numbers of rules in the approval state of a merge request, which may belong to its project."""
     if prepared.operation.id != "getMergeRequestApprovalRule":
         return []
     review = prepared.call.path.rpartition("/approval_rules")[0]
@@ -131,10 +130,9 @@ def numbers_in_force(prepared: Arranged) -> list[Any]:
 
 
 def calls_of_others(prepared: Arranged, others: Others) -> Iterator[tuple[Rule, Prepared]]:
-    """
-    Yield what names the rule of somebody else: one made elsewhere, and from inside a group one of that group.
+    """Yield the numbers of others' rules: one made elsewhere, and inside a group one of that group.
 
-    A group that the run made has a project for that, and the profile's own one has the project of the profile.
+    For that, a group made by the run has a project, and the profile's own group has the project of the profile.
     """
     parameters = {entry.name: entry for entry in prepared.operation.parameters}
     for rule in rules_of_others(prepared, others):
@@ -158,7 +156,7 @@ def calls_of_others(prepared: Arranged, others: Others) -> Iterator[tuple[Rule, 
     requirements=lambda operation: claims_of(OF_OTHERS[operation.id]),
 )
 def test_a_rule_is_found_only_where_it_belongs(operation: Operation, others: Others) -> None:
-    """Deleting what is not there may succeed; what matters then is that the rule stays where it is."""
+    """Deleting an absent rule may succeed; then the rule must stay where it is."""
     caller, tried = served_caller(operation), False
     others.rules()
     with arranged(operation) as prepared:
@@ -175,4 +173,4 @@ def test_a_rule_is_found_only_where_it_belongs(operation: Operation, others: Oth
                 must(after == before, f"the rule of {rule.list_path} as before: {before}", str(after), answer.exchange)
         given(tried, "no rule of another project, group or merge request could be made")
     if current_test().soft_failures:
-        others.put_back()  # what was hit is made anew
+        others.put_back()  # things that were hit are made again

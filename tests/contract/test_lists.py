@@ -1,4 +1,4 @@
-"""Lists that a rule is sent with: none, one, two and three of what they name, all of which the rule then shows."""
+"""Lists in a rule: sent with none, one, two and three entries, all of which the rule then shows."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ New rules of groups are not among them: no operation takes one away again.
 """
 
 
-#: Who calls and has a role in the project or group, so that a rule may name them.
+#: The caller, who has a role in the project or group, so that a rule may name the caller.
 MEMBERS = ("maintainer", "owner")
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a list names: where the profile has two of them, and where a rule shows them."""
+    """What a list names: which fixtures of the profile, and where a rule shows them."""
 
     one: str
     two: str
@@ -68,7 +68,7 @@ KINDS = {
 
 
 def lists_of(operation: Operation) -> dict[str, str]:
-    """Return the lists that an operation takes at the version of the target, each with its requirement."""
+    """Return the lists that an operation accepts at the version of the target, each with its requirement."""
     names = [parameter.name for parameter in operation.parameters if parameter.place == "body"]
     return {name: LISTED[f"{operation.id}.{name}"] for name in names if f"{operation.id}.{name}" in LISTED}
 
@@ -78,7 +78,7 @@ def lists_of(operation: Operation) -> dict[str, str]:
     requirements=lambda operation: claims_of(*lists_of(operation).values()),
 )
 def test_a_list_names_none_one_or_two_and_all_are_shown(operation: Operation) -> None:
-    """Somebody is named in every call: a rule that names nobody may be of another type, or be there already."""
+    """Every call names somebody: a rule that names nobody may be of another type, or exist already."""
     with arranged(operation) as prepared:
         for name, requirement in lists_of(operation).items():
             for values in several(prepared, KINDS[name]):
@@ -86,20 +86,20 @@ def test_a_list_names_none_one_or_two_and_all_are_shown(operation: Operation) ->
                 with held_against([requirement], go_on=True):
                     answer.must_be_served()
                     must_show(prepared, answer, KINDS[name], values)
-                # How many rules there may be side by side is open.
+                # How many rules may exist at the same time is open.
                 if operation.method == "POST" and answer.is_served and isinstance(answer.json, dict):
                     prepared.keeper.delete(f"{prepared.call.path}/{answer.json.get('id')}")
 
 
 def somebody_beside(prepared: Arranged, name: str) -> dict[str, Any]:
-    """Return what else is sent: a name that no other rule has, and who is named where a list of users is empty."""
+    """Return what else is sent: a name that no other rule has, and an approver if the list of users is empty."""
     users: dict[str, Any] = {"user_ids": []} if name == "usernames" else {}
     groups = {"group_ids": [prepared.place.value("approver_group")]} if KINDS[name].shown == "users" else {}
     return {"name": fresh_name(), **users, **groups}
 
 
 def several(prepared: Arranged, kind: Kind) -> Iterator[list[Any]]:
-    """Yield none, one and two of what a list names, as far as the profile has them, and both with who calls."""
+    """Yield none, one and two entries of a list, as far as the profile has them, and both with the caller."""
     values = []
     yield []
     for reference in (kind.one, kind.two):
@@ -114,7 +114,7 @@ def several(prepared: Arranged, kind: Kind) -> Iterator[list[Any]]:
 
 
 def may_be_author(prepared: Arranged, caller: Actor) -> bool:
-    """Tell whether somebody may have opened the merge request that an operation is about: authors may be in no rule."""
+    """Tell whether somebody may be the author of an operation's merge request, because authors may be in no rule."""
     author = current_run().profile.actors.get("author")
     return "merge_requests" in prepared.operation.path and (author is None or author.id in (None, caller.id))
 
@@ -125,7 +125,7 @@ def sent(prepared: Arranged, body: dict[str, Any]) -> Answer:
 
 
 def must_show(prepared: Arranged, answer: Answer, kind: Kind, values: list[Any]) -> None:
-    """Expect that the list of rules shows what a rule was sent with; what else it shows is open."""
+    """Expect that the list of rules shows what a rule was sent with; additional content is open."""
     is_new = prepared.operation.method == "POST"
     number = answer.json.get("id") if is_new and isinstance(answer.json, dict) else None
     path = prepared.call.path if is_new else prepared.call.path.rpartition("/")[0]

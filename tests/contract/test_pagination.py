@@ -1,4 +1,4 @@
-"""Every paginated list: pages as long as asked for, apart from each other, complete, and an end."""
+"""Every paginated list: pages of the requested size, disjoint and complete, and an end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FEWEST = 3
 MANY = 20
-#: Pages of a walk of a list that only grows: such a list is walked by longer pages, not by more of them.
+#: Maximum number of pages when reading a growing list: such a list is read in longer pages, not in more of them.
 ENOUGH = 24
 
 
@@ -43,7 +43,7 @@ def test_pages_are_as_long_as_asked_for_apart_and_complete(operation: Operation)
         given(len(made) >= FEWEST, f"fewer than {FEWEST} entries could be made")
         caller = served_caller(operation)
         total = max(len(made), len(caller.list(prepared.call.path).entries))
-        # The second walk is one by the path of the project or group, where a service takes that at all.
+        # The second time, the list is read by the path of the project or group, if a service accepts that at all.
         by_path = prepared.by_path if prepared.by_path and prepared.by_path.sent_by(caller).is_served else None
         for length, call in zip(map(taken, lengths(total)), (prepared.call, by_path or prepared.call), strict=True):
             pages = Pages(prepared, caller, call)
@@ -51,7 +51,7 @@ def test_pages_are_as_long_as_asked_for_apart_and_complete(operation: Operation)
             must_be_short(operation, walked, length)
             with held_against([operation.paginated, "conventions.pagination.whole-list"]):
                 if not is_whole(walked, made):
-                    walked = pages.walk(length)  # somebody else may have changed the list; once is enough
+                    walked = pages.walk(length)  # somebody else may have changed the list; one good reading is enough
                 listed = [entry for page in walked for entry in page]
                 must(len(listed) == len(set(listed)), "every entry once", f"the entries {listed}")
                 must(set(made) <= set(listed), f"the entries {sorted(made)} among them", f"the entries {listed}")
@@ -64,13 +64,13 @@ def test_pages_are_as_long_as_asked_for_apart_and_complete(operation: Operation)
 
 
 def lengths(total: int) -> tuple[int, int]:
-    """Return the shortest length for a walk, and the next that leaves a last page which is not full."""
+    """Return the shortest page size for reading the list, and the next one that leaves the last page partly filled."""
     shortest = -(-total // ENOUGH)
     return shortest, next(length for length in range(shortest + 1, total + 2) if total % length)
 
 
 def taken(length: int) -> int:
-    """Return a length of pages that the target takes; what it was seen to refuse is not asked for again."""
+    """Return a page size that the target accepts; sizes that it refused are not requested again."""
     most = current_run().learnt.page_length
     return length if most >= MANY else min(length, most)
 
@@ -93,7 +93,7 @@ class Pages:
         return self.caller.get(self.call.path, **self.call.query, page=number, per_page=length)
 
     def of_no_number(self, length: int) -> Answer:
-        """Read a page by saying only how long it is to be; which one that is, is open."""
+        """Request a page by its size only; which page that is, is open."""
         return self.caller.get(self.call.path, **self.call.query, per_page=length)
 
     def walk(self, length: int) -> list[list[Any]]:
@@ -116,7 +116,7 @@ class Pages:
         return pages
 
     def shows_any(self) -> bool:
-        """Tell whether a long page has entries; where not even that has any, nothing can be said of short ones."""
+        """Tell whether a long page has entries; if not, short ones show nothing."""
         entries = self.at(1, taken(MANY)).json
         return isinstance(entries, list) and bool(entries)
 
@@ -131,10 +131,9 @@ def is_whole(pages: list[list[Any]], made: list[Any]) -> bool:
 
 
 def look_at_short_pages(pages: Pages, total: int) -> None:
-    """
-    A page of one entry at either end of a long list: longer ones might be as long as pages are without being asked.
+    """A page of one entry at either end of a long list: longer ones might be the default size of the service.
 
-    Somebody else may take entries away meanwhile, and the last page with them, so that one need not be there.
+    Somebody else may remove entries meanwhile, and the last page with them, so that page need not exist.
     """
     numbers = (1, 2, total - 1, total)
     found = [pages.at(number, 1).given_served() for number in numbers]
@@ -146,7 +145,7 @@ def look_at_short_pages(pages: Pages, total: int) -> None:
 
 
 def look_behind_the_end(pages: Pages, last: int, length: int) -> None:
-    """A page behind the last one brings nothing again; whether it is empty or refused is the service's choice."""
+    """A page after the last one repeats nothing; whether it is empty or refused is up to the service."""
     answer = pages.at(last + 5, length)
     with held_against([pages.prepared.operation.paginated, "conventions.pagination.beyond-the-end"]):
         if answer.is_served:

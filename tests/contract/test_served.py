@@ -1,4 +1,4 @@
-"""Every operation by everybody who must be served, by number and by path: the answer is one that is documented."""
+"""Every operation, by every actor who must be served, by number and by path: the answer is a documented one."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ CODES = {
     "removeGroupFromJobTokenAllowlist": "errors.success-without-body",
     "scheduleGroupRelationsExport": "errors.scheduled-export",
 }
-"""Operations whose code the section on errors states once more."""
+"""Operations whose code the section on errors also states."""
 
 
 @dataclass(frozen=True)
 class Named:
-    """What projects, or groups, are named by, and the requirements about that."""
+    """The names of projects, or groups, and the requirements about them."""
 
     other: str
     number: str
@@ -76,28 +76,28 @@ NAMED = {
     ),
 }
 NOT_FOUND = (404, 405)
-#: Who makes once more a call that somebody else has just made.
+#: The actor who repeats a call that another one has just made.
 UNCHANGING = "developer"
-#: What becomes another text where it is written in HTML, in an older character set, or is read as ASCII. The first is
-#: long, as what is cut to fit a column is another text as well.
+#: A text that changes when it is escaped for HTML, written in an older character set, or read as ASCII. The first is
+#: long, because a text that is cut to fit a column changes as well.
 UNUSUAL = (
     f"R&D's Prüfung 検査 🚀 {'of what was changed since, ' * 6}at last",
     "R&D's Prüfung 検査 🚀",
     "R&D's Prüfung 検査",
 )
-#: Some services do in the background what they have answered.
+#: Some services carry out in the background what they have answered.
 CHANGE_SECONDS = 5
-#: How many seconds a change by the path may take to show, once the same by the number did.
+#: How many seconds a change by the path may take to show, once the same change by the number did.
 A_MOMENT = 2.0
 
 
 def named(operation: Operation) -> Named | None:
-    """Return what an operation's project or group is named by; None where it belongs to neither."""
+    """Return how an operation names its project or group; None if it belongs to neither."""
     return next((found for start, found in NAMED.items() if operation.path.startswith(start)), None)
 
 
 def conventions_of(operation: Operation) -> frozenset[str]:
-    """What the whole service promises about an answer of this operation."""
+    """The requirements for the whole service about an answer of this operation."""
     responses = [response for response in operation.responses if response.is_success]
     with_json = any(documents_json(response) for response in responses)
     found = named(operation)
@@ -116,7 +116,7 @@ def conventions_of(operation: Operation) -> frozenset[str]:
 
 
 def refusals(operation: Operation) -> frozenset[str]:
-    """What a refusal of this operation shows, beyond the cells of its own table."""
+    """The requirements that a refusal by this operation shows, besides the cells of its own table."""
     nobody = {ANONYMOUS, WRONG_TOKEN}
     return claims_of(
         *operation.refused.values(),
@@ -141,11 +141,10 @@ def refusals(operation: Operation) -> frozenset[str]:
     ),
 )
 def test_whoever_has_the_role_is_served_as_documented_and_nobody_else(operation: Operation) -> None:
-    """
-    What one of them can change, every one can; what is written by the path is found by the number.
+    """Every permitted actor can change what another one can; what is written by the path is found by the number.
 
-    What the schema of the answer states is held against it in passing, place by place. Who lacks the role makes the
-    same call: without the one that was served a refusal would prove nothing.
+    The answer is checked against its schema on the way, place by place. Actors without the role make the same call:
+    without the served one, a refusal would prove nothing.
     """
     unseen: list[Unmet | NotTested] = []
     by_path: dict[str, Answer] = {}
@@ -188,7 +187,7 @@ def test_whoever_has_the_role_is_served_as_documented_and_nobody_else(operation:
 
 @contextmanager
 def put_off(unseen: list[Unmet | NotTested]) -> Iterator[None]:
-    """Let what keeps a part of the test from being seen keep no other part; it is told in the end."""
+    """Let an obstacle to one part of the test not affect the other parts; report it at the end."""
     try:
         yield
     except (Unmet, NotTested) as error:
@@ -196,7 +195,7 @@ def put_off(unseen: list[Unmet | NotTested]) -> Iterator[None]:
 
 
 def shown_state(prepared: Arranged) -> Any:
-    """Return what a call can change; None where it cannot be read, which leaves the call to be judged by its answer."""
+    """Return the state that a call can change; None if it cannot be read, so that only the answer is judged."""
     with suppress(Unmet, NotTested, Violation):
         return prepared.state()
     return None
@@ -210,7 +209,7 @@ def is_other_than(prepared: Arranged, before: object) -> bool:
 
 
 def look_at_the_header(prepared: Arranged, caller: Caller, answer: Answer) -> None:
-    """Blame the header of the token only where the same token is served in another header."""
+    """Blame the token header only if the same token is served in another header."""
     other = answer
     if not answer.is_served:
         other = prepared.call.sent_by(caller, headers=token_in(caller, "Authorization", "Bearer "))
@@ -220,7 +219,7 @@ def look_at_the_header(prepared: Arranged, caller: Caller, answer: Answer) -> No
 
 
 def look_at_the_prefix(prepared: Arranged, caller: Caller, answer: Answer) -> None:
-    """Blame the prefix only where the operation is there, and below another one: whatever else is wrong is not its."""
+    """Blame the prefix only if the operation is found below another one: otherwise something else is wrong."""
     missing = answer.exchange.status in NOT_FOUND
     elsewhere = [where for where in OTHER_PREFIXES if prepared.served_below(where, caller)] if missing else []
     if answer.is_served or elsewhere:
@@ -229,7 +228,7 @@ def look_at_the_prefix(prepared: Arranged, caller: Caller, answer: Answer) -> No
 
 
 def look_at_the_document(operation: Operation, answer: Answer) -> None:
-    """Hold status, body and content type against what the contract documents."""
+    """Check status, body and content type against what the contract documents."""
     statuses = [response.status for response in operation.responses if response.is_success]
     stated = {response.requirement for response in operation.responses if response.is_success}
     with held_against([*stated, CODES.get(operation.id)], go_on=True):
@@ -257,7 +256,7 @@ def keeps_what_is_sent(operation: Operation) -> bool:
 
 
 def look_at_what_is_stored(prepared: Arranged, caller: Caller, answer: Answer) -> None:
-    """What was sent as JSON and accepted is what the resource then holds, and a refused call does not change that."""
+    """The resource has the values that were sent as JSON and accepted, and a refused call does not change them."""
     stored, call = ["conventions.requests.are-json"], prepared.call
     if keeps_what_is_sent(prepared.operation) and answer.is_served:
         with held_against(stored, go_on=True):
@@ -266,12 +265,12 @@ def look_at_what_is_stored(prepared: Arranged, caller: Caller, answer: Answer) -
     refuse_what_is_so(prepared, answer)
     name = call.body.get("name") if isinstance(call.body, dict) else None
     is_text = keeps_what_is_sent(prepared.operation) and isinstance(name, str)
-    # A type that names its charset is one of JSON as well; a service that does not take it may take the same without.
+    # A type with a charset is JSON as well; a service that refuses it may accept the same without charset.
     for text, headers in ((UNUSUAL[0], WITH_CHARSET), *((text, None) for text in UNUSUAL)) if is_text else ():
         prepared.again()
         unusual = replace(prepared.call, body={**prepared.call.body, "name": f"{name} {text}"})
         taken = prepared.sent(unusual, caller, headers)
-        # A service may take fewer characters than JSON has; what it takes, it keeps.
+        # A service may accept fewer characters than JSON has; it stores the accepted ones unchanged.
         with held_against(stored, go_on=True):
             taken.must_not_break()
         if taken.is_served:
@@ -286,10 +285,9 @@ def look_at_what_is_stored(prepared: Arranged, caller: Caller, answer: Answer) -
 def look_at_the_path(
     prepared: Arranged, caller: Caller, by_number: Answer, by_path: dict[str, Answer], name: str, *, is_changed: bool
 ) -> None:
-    """
-    Send the call by the path, put the answer to those of others, and hold it against that by the number.
+    """Call by the path, add the answer to those of the other actors, and compare it with the call by the number.
 
-    What is accepted may be done a moment later, so that a change gets a moment to show where there was one before.
+    An accepted change may take effect a moment later, so a change by the path gets that time if there was one before.
     """
     operation, found = prepared.operation, named(prepared.operation)
     if found is None:
@@ -312,7 +310,7 @@ def look_at_the_path(
 
 
 def look_at_the_paths(operation: Operation, by_path: Mapping[str, Answer]) -> None:
-    """Where one of them is served by the path, all are; that no path is taken at all is told once, elsewhere."""
+    """If one of them is served by path, all are; a service without any paths is reported once, elsewhere."""
     served = any(answer.is_served for answer in by_path.values())
     for name, answer in by_path.items() if served else ():
         with held_against([operation.served[name]], go_on=True):
@@ -320,7 +318,7 @@ def look_at_the_paths(operation: Operation, by_path: Mapping[str, Answer]) -> No
 
 
 def both_are_served(found: Named, by_number: Answer, by_path: Answer) -> None:
-    """Blame the number only where the path is served, and the path only where the number is: else it is neither."""
+    """Blame the number only if the path is served, and the path only if the number is: otherwise it is neither."""
     given(by_number.is_served or by_path.is_served, "neither number nor path is served")
     with held_against([found.number], go_on=True):
         by_number.must_be_served()
@@ -333,20 +331,20 @@ def both_show_the_same(prepared: Arranged, caller: Caller, found: Named, by_numb
     if by_number.is_served and by_path.is_served:
         with held_against([found.encoded_path], go_on=True):
             seen, wanted = content(by_path), content(by_number)
-            # A page of a list without an order may be any part of it.
+            # A page of an unordered list may be any part of it.
             if seen != wanted and prepared.operation.paginated:
                 seen, wanted = (
                     sorted(map(str, caller.list(answer.exchange.call.path).ids())) for answer in (by_path, by_number)
                 )
             is_same = says_the_same(seen, wanted, lambda: content(prepared.sent_by(caller)))
             call, path, sent = prepared.call, prepared.by_path or prepared.call, prepared.sent
-            # What is under way, such as an export, may show more at each look.
+            # Unfinished work, such as an export, may show more at each read.
             is_same = is_same or settles(lambda: content(sent(call, caller)) == content(sent(path, caller)), A_MOMENT)
             must(is_same, f"what the number shows: {wanted}", str(seen), by_number.exchange, by_path.exchange)
 
 
 def what_is_written_is_there(prepared: Arranged, found: Named, answer: Answer, *, is_changed: bool) -> None:
-    """Look by the number for what was written by the path."""
+    """Read by number what was written by the path."""
     with held_against([found.encoded_path], go_on=True):
         must(is_changed, "a change, as by the number", "everything as before", answer.exchange)
         if prepared.request_example.read_back is not None:
@@ -354,7 +352,7 @@ def what_is_written_is_there(prepared: Arranged, found: Named, answer: Answer, *
 
 
 def look_at_the_other_kind(prepared: Arranged, caller: Caller, by_path: Mapping[str, Answer]) -> None:
-    """The path of a group names no project, and the other way round."""
+    """The path of a group is no path of a project, and vice versa."""
     operation, found = prepared.operation, named(prepared.operation)
     if found is None or not operation.is_read:
         return
@@ -367,7 +365,7 @@ def look_at_the_other_kind(prepared: Arranged, caller: Caller, by_path: Mapping[
 
 
 def content(answer: Answer) -> Any:
-    """Return which things an answer shows, as JSON or as the lines of a file; None for anything else."""
+    """Return the things that an answer shows, as JSON or as the lines of a file; None for anything else."""
     body = answer.exchange.body
     try:
         text = gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body
@@ -384,16 +382,16 @@ def content(answer: Answer) -> Any:
 
 @dataclass(frozen=True)
 class Control:
-    """What came of the same call by those who have the role: without it a refusal would prove nothing."""
+    """The results of the same call by actors with the role: without them a refusal would prove nothing."""
 
     answer: Answer
     shows_change: bool
     by_path: bool
-    """Whether somebody was served by the path, so that it is no gateway that breaks on paths."""
+    """Whether somebody was served by the path, so that no gateway in between fails on paths."""
 
 
 def refuse_all(prepared: Arranged, control: Control) -> None:
-    """Let everybody call who lacks the role."""
+    """Let everybody without the role make the call."""
     prepared.again()
     table = cells(prepared.operation.refused)
     together = none_served(prepared, [name for names in table.values() for name in names])
@@ -404,7 +402,7 @@ def refuse_all(prepared: Arranged, control: Control) -> None:
 
 @dataclass(frozen=True)
 class Tried:
-    """What an actor was answered, and what is looked at before and after that."""
+    """The answer to an actor, and the state before and after it."""
 
     answers: list[Answer]
     before: Any
@@ -412,10 +410,9 @@ class Tried:
 
 
 def none_served(prepared: Arranged, names: list[str]) -> dict[str, Tried]:
-    """
-    Let these actors call, one after the other, and return what came of it where none was served and nothing changed.
+    """Let these actors call, one after the other, and return the results if none was served and nothing changed.
 
-    Otherwise each has to call alone, to tell who it was, and nothing is returned.
+    Otherwise each has to call alone, to find out who it was, and nothing is returned.
     """
     found: dict[str, Tried] = {}
     with suppress(Unmet, NotTested):
@@ -430,11 +427,10 @@ def none_served(prepared: Arranged, names: list[str]) -> dict[str, Tried]:
 
 
 def refuse(prepared: Arranged, name: str, requirement: str, control: Control, together: Tried | None) -> None:
-    """
-    Let one actor call, unless all have done so together; whatever was changed is undone before the next one calls.
+    """Let one actor call, unless all did so together; every change is undone before the next one calls.
 
-    That nothing changed proves something only where the same call, served, does change what is looked at. Where nothing
-    can be changed, as by switching on what the instance keeps on, being refused is all there is to see.
+    An unchanged state proves something only if the same call, served, changes it. If nothing can be changed, for
+    example because the instance keeps a switch on, only the refusal can be checked.
     """
     operation = prepared.operation
     is_anonymous = name == ANONYMOUS
@@ -446,7 +442,7 @@ def refuse(prepared: Arranged, name: str, requirement: str, control: Control, to
         found += sent_in_all_forms(prepared, caller_named(name)) if together is None else together.answers
         after = prepared.state if together is None else together.after
         is_served = any(called.is_served for called in found)
-        # Who is served has a right too many: what the text says of refusals is only to blame where one was meant.
+        # A served actor has a right too many: statements about refusals are only to blame if a refusal was meant.
         is_refusal = not is_served or (control.shows_change and after() == before)
         with held_against([requirement, *([general] if is_refusal else [])], go_on=True):
             found[0].must_be_refused(beside=control.answer)
@@ -471,7 +467,7 @@ def refuse(prepared: Arranged, name: str, requirement: str, control: Control, to
 
 
 def serve_what_is_so(prepared: Arranged, caller: Caller, control: Answer) -> None:
-    """What has just been changed may be changed to the same once more: no value is wrong for being there already."""
+    """A change that has just been made may be made once more: a value is not wrong because it is set already."""
     operation = prepared.operation
     if operation.method in ("PUT", "PATCH") and prepared.call.body and control.is_served:
         stated = {response.requirement for response in operation.responses if response.is_success}
@@ -480,7 +476,7 @@ def serve_what_is_so(prepared: Arranged, caller: Caller, control: Answer) -> Non
 
 
 def refuse_what_is_so(prepared: Arranged, control: Answer) -> None:
-    """Whoever lacks the role is refused as well where the call would change nothing: another one has just made it."""
+    """Actors without the role are refused even if the call changes nothing, because another one has just made it."""
     lacking = {name: requirement for requirement, names in cells(prepared.operation.refused).items() for name in names}
     if prepared.operation.is_read or UNCHANGING not in lacking:
         return
@@ -489,7 +485,7 @@ def refuse_what_is_so(prepared: Arranged, control: Answer) -> None:
 
 
 def shape(answer: Answer) -> str:
-    """Say in a few words what a body looks like; its wording is nobody's business."""
+    """Describe the form of a body in a few words; its wording is not checked."""
     try:
         body = json.loads(answer.exchange.body)
     except ValueError:

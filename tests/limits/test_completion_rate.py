@@ -1,4 +1,4 @@
-"""The rate of completions: so many a minute for one user, whatever others ask for, and as many again afterwards."""
+"""The rate limit of completions: a number per minute for each user, regardless of other users, renewed afterwards."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 MINUTE = 60
 SERVED_A_MINUTE = 60
-# However a service cuts its minutes, one minute touches two of them at most.
+# However a service divides time into minutes, a minute overlaps at most two of its windows.
 ADMITTED_AT_MOST = 2 * SERVED_A_MINUTE
 MARGIN = 5
-#: So many that some of the first sixty completions would be refused if these were counted with them.
+#: Enough that some of the first sixty completions would be refused if these counted with them.
 CHECKS = 10
-#: How often a token is tried in one header and then in the other.
+#: How often a token is tried alternately in either header.
 TURNS = 6
 UNAVAILABLE = 503
 
@@ -31,19 +31,19 @@ UNAVAILABLE = 503
 @pytest.mark.slow
 @pytest.mark.calls_area("code-completion")
 def test_a_user_gets_sixty_completions_a_minute(developer: Caller, maintainer: Caller, anonymous: Caller) -> None:
-    """Valid requests only, and all within one minute: what falls into a second window is counted in."""
+    """Only valid requests, all within one minute: those that fall into a second window are included."""
     given(developer.target_declares("code_completion"), "the target does not declare code_completion")
-    projects = of_projects(maintainer, developer)  # nothing of the rate that is looked at may be used before
+    projects = of_projects(maintainer, developer)  # no test before this one may use up the rate limit
     idle(MINUTE + 1)
-    # Asking whether a project has completions is no completion, and takes none away.
+    # Checking whether a project has completions does not count as a completion.
     send_load(developer, CHECK, {"project_path": UNKNOWN_PATH}, count=CHECKS)
     started = time.monotonic()
-    # It is the rate of a user, whatever is to be completed, and for whichever project.
+    # The limit is per user, for any content and any project.
     files = [{**FILE, "file_name": f"greeting_{number}.py"} for number in range(3)]
     bodies = [completion(current_file=file, **beside) for file, beside in product(files, projects)]
     first = send_load(developer, COMPLETIONS, *bodies, count=SERVED_A_MINUTE)
     more = send_load(developer, COMPLETIONS, *bodies, count=ADMITTED_AT_MOST - SERVED_A_MINUTE + MARGIN)
-    # The rate is that of the user, in whichever header the token is, and by whichever token.
+    # The limit is per user, in whichever header the token is sent, and with whichever token.
     apart = {
         what: times
         for what, headers in {"by bearer": bearer(developer), "by another token": another_token()}.items()
@@ -83,11 +83,11 @@ def test_a_user_gets_sixty_completions_a_minute(developer: Caller, maintainer: C
 
 
 def of_projects(caller: Caller, other: Caller) -> list[dict[str, str]]:
-    """
-    Return what completions say of a project: nothing and, where a caller is served that as well, the paths of some.
+    """Return bodies of completions for projects: no project and, if the caller is served for them too, some paths.
 
-    Were each counted by itself, twice the rate would still be kept with two of them. The other one, who asks for no
-    completion yet, is told the same of them: whoever does not see a project may be refused for that.
+    If a service counted each project separately, a user could reach twice the rate with two of them. The other caller,
+    who asks for no completion yet, must get the same check result: an actor who cannot see a project may be refused for
+    that.
     """
     fixtures = current_run().profile.fixtures
     found = [
@@ -100,9 +100,9 @@ def of_projects(caller: Caller, other: Caller) -> list[dict[str, str]]:
 
 def counted_apart(caller: Caller, anonymous: Caller, headers: dict[str, str]) -> int:
     """
-    Return how often a user was served with other headers right after being above the rate with the own; 0 if seldom.
+    Return how often a user was served with other headers right after exceeding the limit with its own; 0 if seldom.
 
-    Once it may happen, where a window ended in between, and once more where one more is let in after each second.
+    It may happen once if a window ended in between, and once more if a service lets in one more after each second.
     """
     started = time.monotonic()
     times = 0
@@ -114,7 +114,7 @@ def counted_apart(caller: Caller, anonymous: Caller, headers: dict[str, str]) ->
 
 
 def bearer(caller: Caller) -> dict[str, str]:
-    """Return the header that carries an actor's token as that of a bearer."""
+    """Return the header that carries an actor's token as a bearer token."""
     return {"Authorization": f"Bearer {caller.actor.token if caller.actor else ''}"}
 
 
@@ -125,13 +125,13 @@ def another_token() -> dict[str, str]:
 
 
 def is_refused(answer: Answer) -> bool:
-    """Tell whether a call was refused; a 503 says so as well, where nothing but the rate stands in the way."""
+    """Tell whether a call was refused; a 503 counts as well if only the limit can be the reason."""
     status = answer.exchange.status
     return status is not None and (400 <= status < 500 or status == UNAVAILABLE)
 
 
 def must_not_be_over_the_rate(answer: Answer, codes: set[int | None]) -> None:
-    """Expect that a call is not refused as those above the rate are; what else may stand in its way is open."""
+    """Expect that a call is not refused like those above the limit; other reasons for a refusal are open."""
     status = answer.exchange.status
     must(status not in codes, "a completion", f"status {status}, as above the rate", answer.exchange)
     answer.given_served()

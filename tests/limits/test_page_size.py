@@ -1,4 +1,4 @@
-"""Sizes and rates that the text leaves open: what the target chose is noted, and nothing is judged."""
+"""Sizes and rates that the text leaves open: the target's choice is recorded, and nothing is judged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ READS_IN_A_ROW = 30
 
 
 def told(answer: Answer) -> str:
-    """Return the page size as headers tell it; a list would have to be very long to show it."""
+    """Return the page size from the headers; showing it otherwise needs a very long list."""
     size = answer.given_served().exchange.headers.get("x-per-page")
     return f"{size} entries" if size else "not told by any header"
 
@@ -33,7 +33,7 @@ def test_how_long_pages_are_is_noted(maintainer: Caller, project: Fixture) -> No
 
 @pytest.mark.calls_area("project-approval-rules")
 def test_whether_reads_are_rationed_is_noted(maintainer: Caller, project: Fixture) -> None:
-    """Few enough to bother nobody."""
+    """So few that they disturb nobody."""
     path = project_path(project) / "approval_rules"
     rationed = sum(maintainer.get(path, per_page=1).was_throttled for _ in range(READS_IN_A_ROW))
     observe("limits.rates-elsewhere", f"of {READS_IN_A_ROW} reads in a row, {'some' if rationed else 'none'} met a 429")

@@ -1,4 +1,4 @@
-"""TLS of an https target: which versions it agrees to, and how long its keys are."""
+"""TLS of an https target: which versions it accepts, and how long its keys are."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ SHORT_CURVES = ("prime192v1", "secp160r1")
 
 @pytest.fixture
 def known_version(maintainer: Caller) -> None:
-    """The limits come with a version; of an unknown one nothing is asked."""
+    """The limits begin with a version; nothing is required of an unknown version."""
     given(maintainer.target_version is not None, "the version of the target is unknown")
 
 
 def agreed_somehow() -> Handshake:
-    """Return what is agreed on with a client that takes anything, be it only a short curve."""
+    """Return the handshake with a client that accepts anything, even a short curve."""
     agreed = shake()
     for curve in SHORT_CURVES:
         agreed = agreed if agreed.agreed else shake(newest=ssl.TLSVersion.TLSv1_2, curve=curve)
@@ -38,7 +38,7 @@ def agreed_somehow() -> Handshake:
 
 
 def certificate_key() -> Key:
-    """Return the key of the target's certificate, also of one that only a careless client would take."""
+    """Return the key of the target's certificate, even one that only a careless client would accept."""
     agreed = agreed_somehow()
     given(agreed.agreed and agreed.certificate is not None, f"no handshake succeeds: {agreed.problem}")
     assert agreed.certificate is not None
@@ -71,7 +71,7 @@ def test_the_key_of_the_certificate_is_long_enough() -> None:
 
 @pytest.mark.usefixtures("known_version")
 def test_what_is_agreed_for_one_connection_is_long_enough() -> None:
-    """Whoever agrees with a careless client on a short key agrees with an eavesdropper as well."""
+    """A server that accepts a short key from a careless client also accepts it from an eavesdropper."""
     given(agreed_somehow().agreed, "no handshake succeeds")
     with verifies("limits.tls.dh-keys", go_on=True):
         any_key = shake(newest=ssl.TLSVersion.TLSv1_2, ciphers=DIFFIE_HELLMAN.format(level=ANY_KEY))

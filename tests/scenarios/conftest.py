@@ -1,7 +1,6 @@
-"""
-Fixtures that tests take as arguments: lists of rules, merge requests under review, settings, exports.
+"""Fixtures that tests take as arguments: lists of rules, merge requests under review, settings, exports.
 
-Each leaves behind what it found, as far as the service lets anything be taken away.
+Each restores what it found, as far as the service permits removal.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def project_rules(maintainer: Caller, project: Fixture) -> Iterator[Path]:
 
 @pytest.fixture
 def spare_project_rules(maintainer: Caller, fuzz_project: Fixture) -> Iterator[Path]:
-    """The rules of the project that is set aside: there, a rule of a special type may take the place of another."""
+    """The rules of the project that is set aside, because a rule of a special type may replace another one."""
     path = project_rules_path(fuzz_project)
     with rules_put_back(maintainer, path):
         yield path
@@ -65,34 +64,34 @@ def spare_project_rules(maintainer: Caller, fuzz_project: Fixture) -> Iterator[P
 
 @pytest.fixture
 def group_rules(owner: Caller, group: Fixture) -> Path:
-    """The rules of the group, or of that of the run in its place, of a target that says it has such."""
+    """The rules of the group, or of the run's own group in its place, on a target that declares rules of groups."""
     given_declared(owner, "group_approval_rules")
     return group_rules_path(own_group(group))
 
 
 @pytest.fixture
 def admin_of_group(owner: Caller, group: Fixture) -> Caller:
-    """Who administrates the group."""
+    """The actor who administrates the group."""
     return administrator_of(owner, own_group(group))
 
 
 @pytest.fixture
 def group_rule(admin_of_group: Caller, group_rules: Path) -> Iterator[Rule]:
-    """A regular rule that the suite made, now or in an earlier run; put back as it was after a test."""
+    """A regular rule that the suite made, now or in an earlier run; restored after a test."""
     with own_rule_put_back(admin_of_group, group_rules) as found:
         yield found
 
 
 @pytest.fixture
 def admin_of_spare_group(owner: Caller, fuzz_group: Fixture) -> Caller:
-    """Who administrates the group that is set aside."""
+    """The actor who administrates the group that is set aside."""
     given_declared(owner, "group_approval_rules")
     return administrator_of(owner, own_group(fuzz_group))
 
 
 @pytest.fixture
 def spare_group_rules(admin_of_spare_group: Caller, fuzz_group: Fixture) -> Path:
-    """The rules of the group that is set aside, or of that of the run in its place; one of them the suite made."""
+    """The rules of the group that is set aside, or of the run's own group in its place; the suite made one of them."""
     path = group_rules_path(own_group(fuzz_group))
     own_rule(admin_of_spare_group, path)
     given(bool(admin_of_spare_group.list(path).entries), "the list does not show the rules of the group")
@@ -120,7 +119,7 @@ def other_merge_request_rules(maintainer: Caller, project: Fixture, reset_merge_
 
 @pytest.fixture
 def review(maintainer: Caller, approver: Caller, project: Fixture, merge_request: Fixture) -> Iterator[Path]:
-    """An open merge request with a rule for the approver alone, who has not approved."""
+    """An open merge request with a rule for the approver only, who has not approved."""
     with under_review(maintainer, merge_request_path(project, merge_request), approver) as path:
         yield path
 
@@ -133,7 +132,7 @@ def joint_review(
     project: Fixture,
     merge_request: Fixture,
 ) -> Iterator[Path]:
-    """The same with a rule for each of two approvers, none of whom has approved."""
+    """An open merge request with a rule for each of two approvers, neither of whom has approved."""
     with under_review(maintainer, merge_request_path(project, merge_request), approver, second_approver) as path:
         yield path
 
@@ -142,7 +141,7 @@ def joint_review(
 
 
 def kept(settings: Settings) -> Iterator[Settings]:
-    """Lend settings to a story, and put back what it changes."""
+    """Lend settings to a story, and restore them afterwards."""
     with current_run().known_reads.before_changes() as holds_again:
         before = settings.values()
     yield settings
@@ -152,31 +151,31 @@ def kept(settings: Settings) -> Iterator[Settings]:
 
 @pytest.fixture
 def group_settings(owner: Caller, group: Fixture) -> Iterator[Settings]:
-    """Those of a group in which, as far as the profile allows, no other test has a project."""
+    """The settings of a group that contains no project of another test, as far as the profile allows."""
     yield from kept(of_group(owner, a_group_without_projects_of_others(group)))
 
 
 @pytest.fixture
 def outer_settings(owner: Caller, group: Fixture) -> Iterator[Settings]:
-    """Those of the group around the subgroup and the project."""
+    """The settings of the group around the subgroup and the project."""
     yield from kept(of_group(owner, group))
 
 
 @pytest.fixture
 def subgroup_settings(owner: Caller, subgroup: Fixture) -> Iterator[Settings]:
-    """Those of the group inside it."""
+    """The settings of the subgroup."""
     yield from kept(of_group(owner, subgroup))
 
 
 @pytest.fixture
 def inner_project_settings(maintainer: Caller, project: Fixture) -> Iterator[Settings]:
-    """Those of the project inside it."""
+    """The settings of the project inside the group."""
     yield from kept(of_project(maintainer, project))
 
 
 @pytest.fixture
 def project_settings(maintainer: Caller, project: Fixture) -> Iterator[Settings]:
-    """Those of a project without locks, wherever it lies."""
+    """The settings of a project without locks, wherever it is."""
     yield from kept(of_an_unlocked_project(maintainer, project))
 
 
@@ -184,7 +183,7 @@ def project_settings(maintainer: Caller, project: Fixture) -> Iterator[Settings]
 def project_in_a_group(
     owner: Caller, maintainer: Caller, group: Fixture, project: Fixture
 ) -> Iterator[tuple[Settings, Settings]]:
-    """Those of a project that is named by its path, and of the group around it, whose path that one begins with."""
+    """The settings of a project named by its path, and of the group around it, with whose path that path begins."""
     inside, around = an_unlocked_project_in_a_group(maintainer, project, group)
     settings = of_project(maintainer, inside)
     for inner in kept(replace(settings, path=named_otherwise(settings.path, inside, maintainer))):
@@ -193,14 +192,14 @@ def project_in_a_group(
 
 @pytest.fixture
 def settings(place: str, request: pytest.FixtureRequest) -> Settings:
-    """Those of the place that a test is about."""
+    """The settings of the place that a test is about."""
     found: Settings = request.getfixturevalue(f"{place}_settings")
     return found
 
 
 @pytest.fixture
 def inner_settings(place: str, request: pytest.FixtureRequest) -> Settings:
-    """Those of a place of this kind inside the group."""
+    """The settings of a place of this kind inside the group."""
     found: Settings = request.getfixturevalue(
         {"group": "subgroup_settings", "project": "inner_project_settings"}[place]
     )
@@ -209,7 +208,7 @@ def inner_settings(place: str, request: pytest.FixtureRequest) -> Settings:
 
 @pytest.fixture
 def nested_settings(place: str, owner: Caller, maintainer: Caller) -> Iterator[tuple[Settings, Settings] | None]:
-    """Those of a project in a group inside the group, with those of that group; None where they cannot be read."""
+    """The settings of a project in a nested group, and of that group; None if they cannot be read."""
     project, between = (current_run().profile.first(name) for name in ("subgroup_project", "subgroup"))
     if place != "project" or project is None or between is None:
         yield None
@@ -232,5 +231,5 @@ def export(owner: Caller, export_group: Fixture) -> Export:
 
 @pytest.fixture
 def foreign_export(owner: Caller, sibling_group: Fixture, export: Export) -> Export:
-    """That of a group which nobody exports."""
+    """The export of a group that nobody exports."""
     return export_of(owner, sibling_group, export.relation)

@@ -1,4 +1,4 @@
-"""Approval settings: values that hold where they were set, and locks that come from the group around."""
+"""Approval settings: values that are stored where they were set, and locks of the surrounding group."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Case:
-    """One setting of a group or a project, and what is stated of it."""
+    """One setting of a group or a project, and the requirements about it."""
 
     place: str
     name: str
     stored: str
-    """Requirement that an accepted value is the one that is read."""
+    """Requirement that reading shows an accepted value."""
     is_boolean: str
-    """Requirement that what is no truth value is refused."""
+    """Requirement that a value which is no truth value is refused."""
 
 
 SINGLE = [
@@ -106,7 +106,7 @@ SINGLE = [
         "approval-settings.project.update.require-reauthentication-to-approve.is-boolean",
     ),
 ]
-#: Selective removals are a case of their own: whether they may be switched on is up to the service.
+#: Selective removals are a special case: whether they may be switched on is up to the service.
 SELECTIVE_REMOVALS = [
     Case(
         "group",
@@ -125,7 +125,7 @@ SELECTIVE_REMOVALS = [
 
 @pytest.fixture
 def settings_of_case(case: Case, request: pytest.FixtureRequest) -> Settings:
-    """Those of the place that a case is about."""
+    """The settings of the place that a case is about."""
     found: Settings = request.getfixturevalue(f"{case.place}_settings")
     return found
 
@@ -139,7 +139,7 @@ def given_free(settings: Settings, *names: str) -> None:
 
 
 def without_kept_approvals(settings: Settings) -> None:
-    """Let no approvals be kept on a push; inconclusive when they are and that is locked."""
+    """Let a push keep no approvals; inconclusive when it keeps them and that is locked."""
     if settings.values()[RETAIN]:
         given_free(settings, RETAIN)
         settings.change(**{RETAIN: False}).given_served()
@@ -162,7 +162,7 @@ def without_kept_approvals(settings: Settings) -> None:
 def test_selective_removals_hold_where_no_approvals_are_kept(
     place: str, stored: str, answer: str, settings: Settings
 ) -> None:
-    """Whether they may be switched on at all, the text leaves to the service; what it accepts must hold."""
+    """Whether they may be switched on at all is up to the service; a value that it accepts must be stored."""
     given_free(settings, SELECTIVE)
     settings.change(**{SELECTIVE: False}).given_served()
     without_kept_approvals(settings)
@@ -183,14 +183,14 @@ def test_selective_removals_hold_where_no_approvals_are_kept(
     project="approval-settings.project.update.selective-code-owner-removals.beside-retain",
 )
 def test_selective_removals_beside_kept_approvals_are_noted(beside: str, settings: Settings) -> None:
-    """The text rules the pair out and does not say how: refused, dropped, or stored and without effect."""
+    """The text excludes the pair and does not say how: refused, dropped, or stored without effect."""
     given_free(settings, RETAIN, SELECTIVE)
     before = settings.values()[COMMITTER]
     settings.without_selective_removals()
     settings.change(**{RETAIN: True}).given_served()
     answer = settings.change(**{SELECTIVE: True, COMMITTER: not before})
     after = settings.values()
-    with verifies("errors.refusal.changes-nothing"):  # and no part of it
+    with verifies("errors.refusal.changes-nothing"):  # and not even a part of it
         must(answer.is_served or after[COMMITTER] is before, f"{COMMITTER} = {before}", "refused, and another value")
     observe(
         beside,
@@ -224,7 +224,7 @@ def test_the_answer_to_an_update_of_a_group_shows_what_was_sent(group_settings: 
             entry = body.get(name) if isinstance(body, dict) else None
             shown = entry.get("value") if isinstance(entry, dict) else entry
             must(shown is value, f"{name} with the value {value}", f"the value {shown!r}", answer.exchange)
-            while others:  # who has read before does so once more
+            while others:  # a second read by a caller who has read before
                 others.pop().must_show(name, value=value)
 
 
@@ -234,7 +234,7 @@ def test_the_answer_to_an_update_of_a_group_shows_what_was_sent(group_settings: 
     project=("approval-settings.project.update.empty", "approval-settings.project.update.empty-answer"),
 )
 def test_an_update_without_any_setting_changes_none(empty: str, answer: str, settings: Settings) -> None:
-    """With the values that were found and with others: what falls back to values of its own shows in one of the two."""
+    """Starting from the values that were found and from others: a reset to defaults shows in one of the two."""
     found = settings.values()
     moved = {name: not found[name] for name in settings.free() if name in (AUTHOR, COMMITTER, OVERRIDES)}
     with verifies(empty):
@@ -252,7 +252,7 @@ def test_an_update_without_any_setting_changes_none(empty: str, answer: str, set
     project="approval-settings.project.update.leaves-unsent",
 )
 def test_an_update_of_some_settings_keeps_the_others(leaves_unsent: str, settings: Settings) -> None:
-    """The others have the values that were found, then the opposite ones: what follows or falls back shows in one."""
+    """The others have the values that were found, then the opposite ones: a dependent or reset value shows in one."""
     single = [name for name in settings.free() if name not in (RETAIN, SELECTIVE)]
     with verifies(leaves_unsent):
         change_one_by_one(settings, settings.moves())
@@ -267,7 +267,7 @@ def test_an_update_of_some_settings_keeps_the_others(leaves_unsent: str, setting
 
 
 def change_one_by_one(settings: Settings, moves: Iterable[tuple[str, bool]]) -> None:
-    """Make each move, and expect every other setting to be as before."""
+    """Make each change, and expect every other setting to stay the same."""
     expected = settings.values()
     for name, value in moves:
         settings.move(name, value=value)
@@ -285,8 +285,7 @@ def change_one_by_one(settings: Settings, moves: Iterable[tuple[str, bool]]) -> 
     project="approval-settings.project.update.several",
 )
 def test_several_settings_are_updated_together(several: str, settings: Settings) -> None:
-    """
-    One of them on and the others off, in turns: what takes the value of another one shows in one of these.
+    """One setting is on and the others off, in turns: a setting with the value of another one shows in one of these.
 
     By number and path, in turns.
     """
@@ -316,7 +315,7 @@ def test_two_updates_at_once_of_different_settings_both_hold(both_hold: str, set
                 answer.given_served()
             for name in names:
                 settings.must_show(name, value=not before[name])
-        # One that is refused takes nothing back that was served meanwhile.
+        # A refused call must not undo another one that was served meanwhile.
         wrong = partial(settings.change, **{names[1]: {"conformance": "no truth value"}})
         value = settings.values()[names[0]]
 
@@ -333,7 +332,7 @@ def test_updates_of_a_group_and_of_a_project_at_once_both_hold(
     group_settings: Settings,
     project_settings: Settings,
 ) -> None:
-    """Settings of different names: one of a group may be handed down to a project in it."""
+    """Settings of different names, because one of a group may be inherited by a project in it."""
     of_group = next((name for name in (COMMITTER, OVERRIDES) if group_settings.is_free(name)), "")
     of_project = next(
         (name for name in (OVERRIDES, COMMITTER) if name != of_group and project_settings.is_free(name)), ""
@@ -358,7 +357,7 @@ def test_updates_of_a_group_and_of_a_project_at_once_both_hold(
 def test_an_accepted_value_is_the_one_that_is_read_and_none_but_true_and_false_is_taken(
     case: Case, settings_of_case: Settings
 ) -> None:
-    """From both values: what is taken for the one that holds already would show nowhere."""
+    """From both values: a wrong value that is read as the current one would show no change."""
     settings = settings_of_case
     given_free(settings, case.name)
     if case.name in {RETAIN, SELECTIVE}:

@@ -1,4 +1,4 @@
-"""Approval settings that a group hands down to what lies in it: locks, and whose value holds there."""
+"""Approval settings that a group passes on to projects and groups in it: locks, and whose value holds there."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ def test_a_locked_setting_has_the_value_of_the_group_that_it_comes_from(
     outer_settings: Settings,
     nested_settings: tuple[Settings, Settings] | None,
 ) -> None:
-    """
-    Whether a group hands its settings down at all is open; what it locks must at least be its own value.
+    """Whether a group passes its settings on at all is open; but a setting that it locks must have its value.
 
-    What is inside is given the other value before, as long as it may be: else the value could be its own just as well.
+    The inner place is set to the other value before, if allowed, because otherwise the value could be its own.
     """
     locked = 0
     with verifies(parents):
         for name, value in one_setting_moved(outer_settings):
             if inner_settings.is_free(name):
-                # This may be refused: what lies inside need not have a value of its own.
+                # This may be refused: an inner place need not have a value of its own.
                 inner_settings.change(**{name: not value})
             if nested_settings and nested_settings[0].is_free(name):
                 nested_settings[0].change(**{name: not value})
@@ -58,10 +57,9 @@ def must_agree_with_all_around(name: str, outer: Settings, nested: Settings, bet
 
 
 def one_setting_moved(settings: Settings) -> list[tuple[str, bool]]:
-    """
-    Return the moves of one setting only, the one that others change here as well.
+    """Return the changes of one setting only: the one that other tests change here as well.
 
-    A group may lock in its projects, for good, whatever was ever set in it.
+    A group may permanently lock in its projects every setting that was ever set in it.
     """
     first = next((name for name in settings.free() if name not in (RETAIN, SELECTIVE)), None)
     given(first is not None, f"every setting in {settings.path} is locked")
@@ -92,7 +90,7 @@ def test_an_update_inside_a_group_leaves_the_group_and_what_a_locked_one_answers
     outer_settings: Settings,
     request: pytest.FixtureRequest,
 ) -> None:
-    """What the group hands down it hands down as a copy: it was written first, so that both may share it by now."""
+    """What a group passes on is a copy. The group was written first, so that both may share one value by now."""
     try:
         inside: Settings = request.getfixturevalue("inner_settings")
     except Unmet:
@@ -105,7 +103,7 @@ def test_an_update_inside_a_group_leaves_the_group_and_what_a_locked_one_answers
     try:
         moves = one_setting_moved(outer_settings)
     except Unmet:
-        left_to_others(leaves_around)  # another group is tried, of which not everything is locked
+        left_to_others(leaves_around)  # another group is tried, in which not everything is locked
         raise
     with verifies(leaves_around):
         for name, value in moves:

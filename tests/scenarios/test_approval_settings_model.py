@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from conformance.suite import Fixture, SuiteSession
 
 INDEPENDENT = (AUTHOR, COMMITTER, OVERRIDES)
-#: The requirement that an accepted value of a setting is the one that is read.
+#: The requirement that reading shows an accepted value of a setting.
 STORED = {
     ("group", AUTHOR): "approval-settings.group.update.allow-author-approval",
     ("group", COMMITTER): "approval-settings.group.update.allow-committer-approval",
@@ -47,7 +47,7 @@ LEAVES_UNSENT = {
     "group": "approval-settings.group.update.leaves-unsent",
     "project": "approval-settings.project.update.leaves-unsent",
 }
-#: What an update of a group or a project must leave, and the requirement that it does. A group may hand down its own.
+#: What an update of a group or a project must keep, and the requirement for that. A group may pass its own on.
 LEAVES = {
     "project": {
         "other project": "approval-settings.project.update.leaves-other-projects",
@@ -64,7 +64,7 @@ VALUES = st.booleans()
 
 
 class ApprovalSettings(Model):
-    """A project and a group whose updates come in turns."""
+    """A project and a group that are updated in turns."""
 
     places: ClassVar[Mapping[str, Settings]]
 
@@ -96,7 +96,7 @@ class ApprovalSettings(Model):
         self.update(place, REAUTHENTICATION, value=value)
 
     def tour(self) -> None:
-        """Make each move once that a requirement is about, whatever is drawn later."""
+        """Make each change once that a requirement is about, whatever is drawn later."""
         self.start()
         for place in ("project", "group"):
             for setting in (*INDEPENDENT, RETAIN):
@@ -115,7 +115,7 @@ class ApprovalSettings(Model):
         self.moved = place
 
     def look_around(self, moved: str) -> None:
-        """Hold against the model what updates must leave; a group may hand its own down to what lies in it."""
+        """Compare with the model what updates must keep; a group may pass its settings on to projects in it."""
         shown = {name: settings.values() for name, settings in self.places.items() if name != moved}
         for name, requirement in LEAVES[moved].items():
             with verifies(requirement):
@@ -142,10 +142,9 @@ def places(
     group: Fixture,
     sibling_group: Fixture,
 ) -> Iterator[dict[str, Settings]]:
-    """
-    What is changed, by two callers, and what lies beside it; all of it put back in the end.
+    """The places that change, for two callers, and the places beside them; all are restored at the end.
 
-    The group that changes is not the one around the project: whether that hands its settings down is open.
+    The changing group is not the one around the project, because whether that passes its settings on is open.
     """
     changing = a_group_without_projects_of_others(sibling_group)
     found = {
@@ -161,7 +160,7 @@ def places(
 
 
 def read_otherwise(settings: Settings, owner: Fixture) -> Settings:
-    """Return settings that are changed by the number and read by the path, which name the same."""
+    """Return settings that are changed by number and read by path, which name the same place."""
     return replace(settings, read_at=named_otherwise(settings.path, owner, settings.caller))
 
 

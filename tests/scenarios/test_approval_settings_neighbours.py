@@ -1,4 +1,4 @@
-"""Approval settings: what an update of one place leaves as it was, and who else reads what it changed."""
+"""Approval settings: what an update of one place keeps unchanged, and who else reads the update."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def put_back_after(settings: Settings) -> Iterator[None]:
-    """Leave settings as they were found."""
+    """Restore settings afterwards."""
     before = settings.values()
     try:
         yield
@@ -47,7 +47,7 @@ def put_back_after(settings: Settings) -> Iterator[None]:
 
 
 def change_everything(settings: Settings, *, leaving: Settings) -> None:
-    """Give each free setting its other value and the old one again; what must be left alone is looked at each time."""
+    """Set each free setting to its other value and back; check what must not change after each step."""
     moved = False
     for name, value in settings.moves():
         before = None if moved else settings.values()[name]
@@ -74,7 +74,7 @@ def test_an_update_of_a_project_leaves_other_projects(
     with verifies("approval-settings.project.update.leaves-other-projects"):
         change_everything(project_settings, leaving=of_project(maintainer, sibling_project))
         for one, other in side_by_side(maintainer):
-            # The other project has shown the requirement to hold or not; what cannot be tried here leaves nothing open.
+            # The other project has decided the requirement; this one need not leave it open.
             settings = of_project(maintainer, one)
             with suppress(Unmet), put_back_after(settings):
                 change_everything(settings, leaving=of_project(maintainer, other))
@@ -86,8 +86,8 @@ def test_settings_read_by_the_path_are_those_of_that_very_project(
     project: Fixture,
     sibling_project: Fixture,
 ) -> None:
-    """The paths of both may end alike; what is different in them then tells one from the other."""
-    left_to_others()  # where the paths are not known, or this setting cannot be read or changed
+    """The paths of both may end alike; settings that differ then distinguish them."""
+    left_to_others()  # if the paths are not known, or this setting cannot be read or changed
     if not (project.get("path") and sibling_project.get("path")):
         return
     own, other = of_project(maintainer, project), of_project(maintainer, sibling_project)
@@ -111,8 +111,8 @@ def test_an_update_of_a_project_leaves_the_group_around_it(project_in_a_group: t
 def test_an_update_of_a_project_leaves_the_groups_further_out(
     owner: Caller, maintainer: Caller, group: Fixture
 ) -> None:
-    """Of a project that lies deeper the group at the top is not the one around it."""
-    left_to_others()  # where the profile has no such project, or nothing can be changed in it
+    """For a project at a deeper level, the top group is not the group around it."""
+    left_to_others()  # if the profile has no such project, or nothing can be changed in it
     deep = current_run().profile.first("subgroup_project")
     if deep is None:
         return

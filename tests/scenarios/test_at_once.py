@@ -1,4 +1,4 @@
-"""Two calls at the same time: each is answered for what it names, and for who makes it."""
+"""Two calls at the same time: each is answered for the thing that it names, and for its own caller."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def test_reads_of_two_projects_at_once_show_each_project_its_own(
     project_rules: Path,
     integration: Fixture,
 ) -> None:
-    """One of them has a rule and an integration that the other one has not, so that their lists are told apart."""
-    left_to_others()  # unless something is read of both
+    """One of them has a rule and an integration that the other one lacks, so that their lists differ."""
+    left_to_others()  # unless nothing can be read of both
     created(maintainer, project_rules)
     integrations = integrations_path(maintainer, project)
     with borrowed(maintainer, integrations, integration):
@@ -63,7 +63,7 @@ def test_who_calls_beside_a_maintainer_is_no_maintainer(
     maintainer: Caller,
     project: Fixture,
 ) -> None:
-    """Who calls may be kept where all requests find it."""
+    """The caller may be stored in a place that all requests share."""
     path = Path(f"{project_path(project)}{below}")
     if not maintainer.get(path).is_served:
         left_to_others()
@@ -92,7 +92,7 @@ def test_the_limits_of_two_projects_are_switched_at_once(
     project: Fixture,
     sibling_project: Fixture,
 ) -> None:
-    """One is switched on, the other one off where an installation allows that; then the other way round."""
+    """One is switched on, the other one off if the installation permits that; then the other way round."""
     both = (project, sibling_project)
     with limit_kept(maintainer, project), limit_kept(maintainer, sibling_project):
         for values in ((True, False), (False, True)):

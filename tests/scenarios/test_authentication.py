@@ -1,4 +1,4 @@
-"""Authentication: how the completion endpoint takes a token; the other endpoints are in tests/contract."""
+"""Authentication: how the completion endpoint reads a token; for the other endpoints see tests/contract."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ UNKNOWN_TOKEN = "0000-no-such-token-0000"  # noqa: S105 - nobody has it
 
 @pytest.fixture
 def completes(owner: Caller) -> None:
-    """Go on only where completions are to be had."""
+    """Go on only if completions are available."""
     given(owner.target_declares("code_completion"), "the target does not declare code_completion")
 
 
 def complete(caller: Caller, body: object = None, **headers: str) -> Answer:
-    """Ask for a completion with a token where the headers put it, and nowhere else."""
+    """Ask for a completion with a token in these headers only."""
     return caller.call("POST", COMPLETIONS, json=body or completion(), headers=headers)
 
 
@@ -36,7 +36,7 @@ def test_the_completion_endpoint_takes_the_token_in_either_header(owner: Caller,
         complete(anonymous, **{"PRIVATE-TOKEN": token}).must_be(200)
     with verifies("authentication.bearer-on-completions"):
         served = complete(anonymous, Authorization=f"Bearer {token}").must_be(200)
-        # The same operation, though another part of a service may answer it.
+        # The same operation, but perhaps answered by another part of a service.
         streamed = completion(stream=True)
         in_pieces = complete(anonymous, streamed, Authorization=f"Bearer {token}")
         if in_pieces.exchange.is_refusal and complete(anonymous, streamed, **{"PRIVATE-TOKEN": token}).is_served:
@@ -46,7 +46,7 @@ def test_the_completion_endpoint_takes_the_token_in_either_header(owner: Caller,
             if bot is not None and complete(anonymous, **{"PRIVATE-TOKEN": bot.token}).is_served:
                 complete(anonymous, Authorization=f"Bearer {bot.token}").must_be(200)
     with verifies("authentication.unknown-bearer-on-completions"):
-        # A token is compared as a whole: one with more behind it, cut short, or in other case was never issued either.
+        # A token must match as a whole: an extended one, a shortened one or one in other case was never issued.
         for unknown in (UNKNOWN_TOKEN, f"{token}x", token[:-1], *({token.swapcase()} - {token})):
             refused = complete(anonymous, Authorization=f"Bearer {unknown}").must_be_refused(beside=served)
             must("choices" not in refused.exchange.body.decode("utf-8", "replace"), "no completion", "choices")

@@ -1,4 +1,4 @@
-"""Code completion: what a completion takes and gives, whole or in pieces, and who is told to have it."""
+"""Code completion: what a request needs and returns, whole or streamed, and which projects have it."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ DEEP = ("subgroup_project", "inner_project")
 # Any number of seconds since 1970 from 2001 to 5138; the same in milliseconds is far above.
 SECONDS = range(10**9, 10**11)
 
-# Completions are rationed by user, and a backend may charge for them: every story asks for as few as it can, and asks
-# as the owner, while the tests that are derived from the contract ask as the maintainer.
+# Completions are rate-limited by user, and a backend may charge for them: every story makes as few as possible, and
+# calls as the owner, while the tests derived from the contract call as the maintainer.
 
 
 def complete(caller: Caller, **beside: Any) -> Answer:
@@ -54,7 +54,7 @@ def must_be_a_result(answer: Answer) -> dict[str, Any]:
 
 @pytest.fixture
 def completes(owner: Caller) -> None:
-    """Go on only where completions are to be had."""
+    """Go on only if completions are available."""
     given(owner.target_declares("code_completion"), "the target does not declare code_completion")
 
 
@@ -63,7 +63,7 @@ def completes(owner: Caller) -> None:
 
 @pytest.mark.usefixtures("completes")
 def test_what_a_completion_needs_is_enough(owner: Caller) -> None:
-    """Without intent, stream, project and what comes below the cursor."""
+    """Without intent, stream, project and the content below the cursor."""
     answer = complete(owner)
     with verifies(
         "code-completion.completion.answered",
@@ -72,7 +72,7 @@ def test_what_a_completion_needs_is_enough(owner: Caller) -> None:
     ):
         result = must_be_a_result(answer)
     with verifies("code-completion.completion.answered", go_on=True):
-        # Names and contents are texts in whatever letters; what a backend makes of the rarer ones is its own business.
+        # Names and contents are texts in any script; what a backend does with rare ones is up to it.
         complete(
             owner, current_file={"file_name": "grüße_你好.py", "content_above_cursor": "# 你好 😀\n"}
         ).must_not_break()
@@ -91,7 +91,7 @@ def test_what_a_completion_needs_is_enough(owner: Caller) -> None:
 
 
 def must_count_seconds(answer: Answer) -> None:
-    """Expect seconds in created, which milliseconds would be far away from."""
+    """Expect seconds in created, not milliseconds, which are much larger."""
     result = answer.given_served().json
     created = whole_number(result.get("created")) if isinstance(result, dict) else None
     given(created is not None, "created is no integer")
@@ -99,7 +99,7 @@ def must_count_seconds(answer: Answer) -> None:
 
 
 def is_choice(choice: Any) -> bool:
-    """Tell whether a choice has all that is stated of it."""
+    """Tell whether a choice has everything that is stated about it."""
     texts = isinstance(choice, dict) and all(isinstance(choice.get(name), str) for name in ("text", "finish_reason"))
     return texts and whole_number(choice.get("index")) is not None
 
@@ -112,7 +112,7 @@ def test_everything_optional_may_be_sent_as_well(owner: Caller, project: Fixture
     with verifies("code-completion.request.intent.may-be-completion", go_on=True):
         answers.append(complete(owner, intent="completion").must_be(200))
     with verifies("code-completion.request.intent.may-be-generation", go_on=True):
-        # What comes below the cursor was taken before; it may be sent with either intent.
+        # The content below the cursor was accepted before; it may be sent with either intent.
         below = {**FILE, "content_below_cursor": "\n"}
         answers.append(complete(owner, intent="generation", current_file=below).must_be(200))
     with verifies("code-completion.request.project-path.is-optional"):
@@ -124,7 +124,7 @@ def test_everything_optional_may_be_sent_as_well(owner: Caller, project: Fixture
 
 @pytest.mark.usefixtures("completes")
 def test_a_completion_comes_whole_or_in_pieces(owner: Caller) -> None:
-    """In pieces, the form of the answer is the service's own; that it answers is not."""
+    """When streamed, the form of the answer is up to the service, but it must answer."""
     with verifies("code-completion.stream.off"):
         must_be_a_result(complete(owner, stream=False))
     for _ in range(2):  # whichever of them comes first
@@ -138,7 +138,7 @@ def test_a_completion_comes_whole_or_in_pieces(owner: Caller) -> None:
 
 
 def form_of(answer: Answer) -> str:
-    """Say which media type and framing an answer has."""
+    """Describe the media type and framing of an answer."""
     body = answer.exchange.body.lstrip()
     kind = answer.exchange.headers.get("content-type", "of no media type").partition(";")[0]
     if body.startswith((b"data:", b"event:", b"id:", b":")):
@@ -180,7 +180,7 @@ WRONG: Mapping[str, tuple[Any, ...]] = {
         completion(intent="conformance-unknown-intent", stream=True),
     ),
 }
-"""Requirements, and requests that each of them rules out."""
+"""Requirements, and requests that each of them forbids."""
 
 UNREADABLE: Mapping[str, tuple[Any, ...]] = {
     "code-completion.request.content-below-cursor.is-string": (
@@ -189,13 +189,13 @@ UNREADABLE: Mapping[str, tuple[Any, ...]] = {
     "code-completion.request.stream.is-boolean": (completion(stream="maybe"),),
     "code-completion.request.project-path.is-string": (completion(project_path=NO_TEXT),),
 }
-"""Requirements, and requests of which a service may refuse, or leave out of account, what it cannot read."""
+"""Requirements, and requests in which a service may refuse or ignore the part that it cannot read."""
 
 
 @pytest.mark.usefixtures("completes")
 @pytest.mark.requirements(*WRONG)
 def test_a_request_that_cannot_be_read_is_refused(owner: Caller) -> None:
-    """One completion that is served is the control of all; what is right beside something wrong makes it no better."""
+    """One served completion is the control of all; right values beside a wrong one do not make a request right."""
     control = complete(owner)
     for requirement, (bare, *others) in WRONG.items():
         for body in (bare, *map(with_all_that_is_optional, others)):
@@ -203,7 +203,7 @@ def test_a_request_that_cannot_be_read_is_refused(owner: Caller) -> None:
 
 
 def with_all_that_is_optional(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a request with everything else that may be sent, as far as the profile has it."""
+    """Return a request with every optional value that the profile has."""
     paths = [one["path"] for one in current_run().profile.fixtures.get("project", ()) if one.get("path")][:1]
     beside = {"intent": "completion", "stream": False, **({"project_path": paths[0]} if paths else {})}
     file = {"current_file": {"content_below_cursor": "\n", **body["current_file"]}} if "current_file" in body else {}
@@ -236,16 +236,16 @@ def test_nobody_completes_while_the_flag_is_off(owner: Caller, project: Fixture)
         complete(owner).must_be_refused(beside=known)
 
 
-# -- who has completions -----------------------------------------------------------------------------------------------
+# -- which projects have completions -----------------------------------------------------------------------------------
 
 
 def check(caller: Caller, path: object) -> Answer:
-    """Ask whether the project of a path has code completion."""
+    """Ask whether the project with a path has code completion."""
     return caller.post(CHECK, {"project_path": path})
 
 
 def given_that_the_check_tells_apart(caller: Caller) -> None:
-    """Go on only where not everything is said to have completions: a check without a body shows nothing else."""
+    """Go on only if the check does not say yes to everything: without a body it shows nothing else."""
     given(not check(caller, UNKNOWN_PATH).is_served, "a project that does not exist is said to have completions too")
 
 
@@ -267,11 +267,10 @@ def test_a_project_without_completions_is_told_so(
     disabled_project: Fixture,
     enabled_project: Fixture,
 ) -> None:
-    """
-    A 403 may also mean that the caller has no right to ask: the same caller is told about another project.
+    """A 403 may also mean that the caller may not ask, so the same caller is told about another project.
 
-    Who could switch completions on is not told otherwise, nor who may only read the project: it is the project that has
-    none. One without a role there may be told that there is no such project.
+    The answer is the same for an actor who could switch completions on and for one who may only read, because the
+    project has none. An actor without a role may be told that the project does not exist.
     """
     on, off = (given_field(project, "path", str) for project in (enabled_project, disabled_project))
     check(maintainer, on).given_served()
@@ -284,7 +283,7 @@ def test_a_project_without_completions_is_told_so(
 
 
 def test_an_empty_or_unknown_path_is_not_found(maintainer: Caller, project: Fixture) -> None:
-    """A path that begins or ends with that of a project is the path of another one, or of none; a group's is none."""
+    """A path that only begins or ends with a project's path is another project's or nobody's; a group's is nobody's."""
     path = given_field(project, "path", str)
     known = check(maintainer, path)
     given(known.status in (200, 403), f"the check answers {known.status} for a project that exists")
@@ -295,7 +294,7 @@ def test_an_empty_or_unknown_path_is_not_found(maintainer: Caller, project: Fixt
             check(maintainer, unknown).must_be(404)
         for end in ends_of_deep_paths():
             answer = check(maintainer, end)
-            # There may be a project of that path. One that the caller cannot see may be answered with 403 as well.
+            # A project with that path may exist. One that the caller cannot see may be answered with 403 as well.
             if answer.is_served and not maintainer.get(f"/projects/{quote(end, safe='')}/approval_rules").is_served:
                 answer.must_be(404)
         for beside, _ in in_turns(partial(check, maintainer, UNKNOWN_PATH), partial(check, maintainer, path)):
@@ -303,7 +302,7 @@ def test_an_empty_or_unknown_path_is_not_found(maintainer: Caller, project: Fixt
 
 
 def paths_of_no_project(path: str) -> list[str]:
-    """Return paths that are nearly that of a project, or of a group, or lie where other projects have completions."""
+    """Return paths that are almost those of a project, or of a group, or lie beside projects with completions."""
     around, _, last = path.rpartition("/")
     fixtures = current_run().profile.fixtures
     near = [
@@ -311,7 +310,7 @@ def paths_of_no_project(path: str) -> list[str]:
         f"{UNKNOWN_PATH.partition('/')[0]}/{path}",
         f"{path}-conformance-none",
         f"{around.partition('/')[0]}/conformance-none/{last}",
-        # In a search, an underscore may stand for any character.
+        # In a search, an underscore may match any character.
         *([f"{around}/{last[0]}_{last[2:]}"] if last[1:2].isalnum() else []),
     ]
     groups = [one.get("path") for one in fixtures.get("subgroup", ())[:1]]
@@ -321,13 +320,13 @@ def paths_of_no_project(path: str) -> list[str]:
     enabled = [
         one.get("path") for name in ("enabled_project", "group_enabled_project") for one in fixtures.get(name, ())
     ]
-    # That a group has completions says nothing of what does not exist in it.
+    # That a group has completions says nothing about projects that do not exist in it.
     beside = [f"{str(found).rpartition('/')[0]}/conformance-none" for found in enabled if "/" in str(found)]
     return [*near, *filter(None, groups), *beside, *(one for one in short if one not in known)]
 
 
 def ends_of_deep_paths() -> list[str]:
-    """Return the last group and the name alone of a project that lies deeper."""
+    """Return the last group and the mere name of a project at a deeper level."""
     fixtures = current_run().profile.fixtures
     known = {one.get("path") for entries in fixtures.values() for one in entries}
     deep = [str(one.get("path") or "").split("/") for one in fixtures.get("subgroup_project", ())[:1]]
@@ -335,7 +334,7 @@ def ends_of_deep_paths() -> list[str]:
 
 
 def knows_a_public_project(caller: Caller) -> bool:
-    """Tell whether the check says of a project that all may read that it has completions, or that it has none."""
+    """Tell whether the check says yes or no about a project that everybody may read."""
     public = current_run().profile.first("public_project")
     path = public.get("path") if public is not None else None
     return path is not None and check(caller, path).status in (200, 403)

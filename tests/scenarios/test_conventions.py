@@ -42,13 +42,13 @@ def test_a_subgroup_is_found_by_its_full_path(owner: Caller, subgroup: Fixture) 
         must(wanted <= found, f"the relations {sorted(wanted)}", f"the relations {sorted(found)}", by_path.exchange)
         last = Path(f"/groups/{subgroup.encoded_path.rpartition('%2F')[2]}/export_relations/status")
         by_last = owner.get(last).must_not_break()
-        # A group of that name may lie outside: it was not exported at the same moments.
+        # A group with that name may exist outside, but it was not exported at the same time.
         same = by_last.is_served and bool(moments(by_last.json) & moments(by_path.json))
         must(not same, "no group by the last part of its path alone", "the status of the subgroup", by_last.exchange)
 
 
 def test_a_project_in_a_subgroup_is_found_by_its_full_path(maintainer: Caller, subgroup_project: Fixture) -> None:
-    """Whatever of it can be read by its number can be read by its path."""
+    """Everything that can be read by its number can be read by its path."""
     number = project_path(subgroup_project)
     found = [below for below in reads_of_a_project() if maintainer.get(Path(f"{number}{below}")).is_served]
     given(bool(found), "nothing of the project can be read by its number")
@@ -59,14 +59,14 @@ def test_a_project_in_a_subgroup_is_found_by_its_full_path(maintainer: Caller, s
             must(shows_the_same(by_path, read(), read), "what its number shows", "another thing", by_path.exchange)
     last = subgroup_project.encoded_path.rpartition("%2F")[2]
     if not last[:1].isalpha():
-        return  # it may be read as the number of another project
+        return  # the path may be read as the number of another project
     with verifies("conventions.project-id.encoded-subgroup-path"):
         by_last = maintainer.get(Path(f"/projects/{last}{found[0]}")).must_not_break()
         must(not by_last.is_served, "no project by the last part of its path alone", "served", by_last.exchange)
 
 
 def test_a_project_that_lies_in_no_group_is_found_like_any_other(maintainer: Caller) -> None:
-    """What is licensed for groups may be refused for a project of a user; what is served is found by its path, too."""
+    """A feature licensed for groups may be refused for a user's project; what is served is also found by its path."""
     left_to_others()  # unless the profile names such a project
     for personal in current_run().profile.fixtures.get("personal_project", ())[:1]:
         by_number, by_path = project_path(personal), f"/projects/{personal.encoded_path}"
@@ -77,7 +77,7 @@ def test_a_project_that_lies_in_no_group_is_found_like_any_other(maintainer: Cal
             if answer.is_served:
                 with verifies("conventions.project-id.encoded-path", go_on=True):
                     maintainer.get(Path(f"{by_path}{below}")).must_be_served()
-        # What is changed to what it is already shows whose role counts, and changes nothing.
+        # Setting a value that is set already shows whose role counts, and changes nothing.
         with suppress(Unmet):
             settings = of_project(maintainer, personal)
             kept = {COMMITTER: settings.values()[COMMITTER]}
@@ -111,13 +111,13 @@ def test_what_is_set_up_by_the_full_path_is_set_up_in_that_project(
 
 
 def moments(status: object) -> set[tuple[str, str]]:
-    """Return when which relation was last exported."""
+    """Return when each relation was last exported."""
     entries = status if isinstance(status, list) else []
     found = [entry for entry in entries if isinstance(entry, dict) and entry.get("updated_at")]
     return {(str(entry.get("relation")), str(entry["updated_at"])) for entry in found}
 
 
 def relations(status: object) -> set[str]:
-    """Return what is exported; how far it has come may differ a moment later, and more may have come to it."""
+    """Return what is exported; progress may differ a moment later, and more relations may follow."""
     entries = status if isinstance(status, list) else []
     return {str(entry.get("relation")) for entry in entries if isinstance(entry, dict)}

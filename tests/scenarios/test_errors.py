@@ -1,4 +1,4 @@
-"""Errors: the few codes that the text fixes, each where it is due."""
+"""Errors: the few status codes that the text fixes, each in its situation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_reset_by_somebody_who_is_no_bot_answers_401(
     project: Fixture,
     merge_request: Fixture,
 ) -> None:
-    """Nobody but a bot may, an administrator of the installation neither."""
+    """Only a bot may; not even an administrator of the installation."""
     path = merge_request_path(project, merge_request)
     maintainer.get(path / "approvals").given_served()
     seeing = [caller for caller in administrators() if caller.get(path / "approvals").is_served]
@@ -46,7 +46,7 @@ def test_the_enabled_check_answers_403_where_it_is_switched_off(
     enabled_project: Fixture,
     disabled_project: Fixture,
 ) -> None:
-    """A check that knows no project at all would tell nothing apart: the enabled one comes first."""
+    """A check that knows no project at all would always answer like this, so the enabled project comes first."""
     maintainer.post(CHECK, {"project_path": given_field(enabled_project, "path", str)}).given_served()
     with verifies("errors.completion-switched-off"):
         maintainer.post(CHECK, {"project_path": given_field(disabled_project, "path", str)}).must_be(403)
@@ -68,10 +68,9 @@ def test_approving_another_commit_answers_409(
     project: Fixture,
     merge_request: Fixture,
 ) -> None:
-    """
-    By somebody whom a rule names: the order in which a service checks is its own.
+    """By somebody whom a rule names, because the order of a service's checks is open.
 
-    An administrator whom no rule names may be refused for that, and is not served either.
+    An administrator whom no rule names may be refused for that reason, and is not served either.
     """
     path = merge_request_path(project, merge_request)
     given_open(maintainer, path)

@@ -1,8 +1,7 @@
-"""
-Approval rules of a group: creation, change, and what leaves everything as it was.
+"""Approval rules of a group: creation, change, and what leaves everything unchanged.
 
-No operation takes a rule of a group away again. So stories make as few as they can, and change one that an earlier
-story or run has made.
+No operation deletes a rule of a group. So stories make as few as possible, and change one that an earlier story or run
+has made.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ def test_a_created_rule_is_answered_and_listed(
 ) -> None:
     before = standings(admin_of_group, group_rules)
     users, groups = and_more(user_id(approver), approver_group.id)
-    # Which characters a name may have is open; one that is taken is kept.
+    # Which characters a name may have is open; an accepted name is stored.
     for name in (f"{fresh_name()} R&D's Prüfung", fresh_name()):
         values = {"name": name, "approvals_required": 3, "rule_type": "regular"}
         answer = admin_of_group.post(group_rules, {**values, "user_ids": users, "group_ids": groups})
@@ -100,7 +99,7 @@ def test_a_created_rule_is_answered_and_listed(
         given(group_rule["id"] in before, "the list did not show the other rules of the group")
         must_stay(admin_of_group, group_rules, before)
     for reading in (in_answer(answer), stored):
-        # Nobody else either: a new rule has no former approvers, and the numbers of groups are no users.
+        # Nobody else either: a new rule has no former approvers, and numbers of groups are not users.
         with verifies("group-approval-rules.create.user-ids", go_on=True):
             reading.must_name_only(users=users)
         with verifies("group-approval-rules.create.group-ids", go_on=True):
@@ -111,7 +110,7 @@ def test_a_created_rule_is_answered_and_listed(
 
 
 def and_more(user: int, group: int) -> tuple[list[int], list[int]]:
-    """Return the numbers of a user and a group, each with another one where the profile gives it."""
+    """Return the numbers of a user and a group, each with a second one if the profile has it."""
     profile = current_run().profile
     second = profile.actors.get("second_approver")
     users = [user] + ([second.id] if second is not None and second.id is not None else [])
@@ -133,10 +132,9 @@ def test_a_name_and_a_number_are_enough(admin_of_group: Caller, group_rules: Pat
 
 
 def test_the_parameters_may_be_sent_in_the_query(admin_of_group: Caller, group_rules: Path) -> None:
-    """
-    Numbers and texts alone: how a list would be written there is not said.
+    """Only numbers and texts: how a list is written in a query is not stated.
 
-    Which characters a name may have is open; one that is taken is kept, whatever its characters mean in a query.
+    Which characters a name may have is open; an accepted name is stored, whatever its characters mean in a query.
     """
     values: dict[str, str | int] = {"approvals_required": 2, "rule_type": "regular"}
     number: int | None = None
@@ -147,12 +145,12 @@ def test_the_parameters_may_be_sent_in_the_query(admin_of_group: Caller, group_r
             if answer.is_served:
                 break
         if answer.exchange.is_refusal:
-            # It names nobody, which may be for one rule alone; then a body that says the same is refused as well.
+            # It names nobody, which perhaps only one rule may do; then a body with the same content is refused as well.
             in_body = admin_of_group.post(group_rules, {**values, "name": fresh_name()})
             given(in_body.is_served, "a rule that names nobody is not served here, wherever its parameters are sent")
         made = rule_in(answer.must_be_served())
         if made.get("rule_type") == "any_approver":
-            # What such a rule is called, and that it is of this type, may be the service's to say.
+            # The service may choose the name of such a rule, and that it is of this type.
             values = {"approvals_required": 2}
         else:
             number = made["id"]
@@ -172,7 +170,7 @@ def test_the_parameters_may_be_sent_in_the_query(admin_of_group: Caller, group_r
 def test_a_rule_shows_the_name_that_a_change_sends_alone(
     admin_of_group: Caller, group_rules: Path, group_rule: Rule
 ) -> None:
-    """What becomes of what a change of a group's rule does not send is open. Who has read it before reads it again."""
+    """What happens to lists that a change does not send is open. A caller who has read before reads again."""
     change = {"name": name_of_digits()}
     others = [in_list(one, group_rules, group_rule["id"]) for one in other_administrators(admin_of_group, group_rules)]
     answer = admin_of_group.put(group_rules / group_rule["id"], change)
@@ -183,7 +181,7 @@ def test_a_rule_shows_the_name_that_a_change_sends_alone(
     with verifies("group-approval-rules.update.name"):
         in_answer(answer).must_hold(**change)
         in_list(admin_of_group, group_rules, group_rule["id"]).must_hold(**change)
-        # Which characters a name may have is open; one that is taken is kept.
+        # Which characters a name may have is open; an accepted name is stored.
         for name in (f"{fresh_name()} R&D's <Prüfung>", fresh_name()):
             again = {"name": name}
             changed = admin_of_group.put(group_rules / group_rule["id"], again)
@@ -208,12 +206,12 @@ def test_a_rule_shows_the_number_that_a_change_sends_alone(
 
 
 def other_number(rule: Rule) -> int:
-    """Return another number than a rule requires, and a small one: it may hold for the merge requests of the group."""
+    """Return another number than a rule requires, and a small one, as it may apply to the group's merge requests."""
     return 1 if rule["approvals_required"] == 2 else 2
 
 
 def test_a_change_of_a_rule_leaves_the_others(admin_of_group: Caller, group_rules: Path, group_rule: Rule) -> None:
-    """With two rules of the suite, so that one beside the changed one could be taken for it."""
+    """With two rules of the suite, so that the unchanged one could be mistaken for the changed one."""
     own_rule(admin_of_group, group_rules, but=group_rule["id"])
     others = others_of(admin_of_group, group_rules, group_rule["id"])
     change = {"name": fresh_name(), "approvals_required": other_number(group_rule)}
@@ -231,7 +229,7 @@ def test_users_and_groups_that_a_change_names_become_approvers_of_the_rule(
     approver_group: Fixture,
     second_approver_group: Fixture,
 ) -> None:
-    """What becomes of those whom a change of a group's rule does not name is open, other than in a project."""
+    """Unlike in a project, it is open what happens to those whom a change of a group's rule does not name."""
     first = {"user_ids": [user_id(approver)], "group_ids": [approver_group.id]}
     second = {"user_ids": [user_id(second_approver)], "group_ids": [second_approver_group.id]}
     path, stored = group_rules / group_rule["id"], in_list(admin_of_group, group_rules, group_rule["id"])
@@ -258,7 +256,7 @@ def test_users_and_groups_that_a_change_names_become_approvers_of_the_rule(
 def test_whoever_a_rule_names_changes_it_no_more_for_that(
     admin_of_group: Caller, group_rules: Path, group_rule: Rule, developer: Caller
 ) -> None:
-    """Whether a service lets a developer approve for a group is open; where it does not, there is nothing to see."""
+    """Whether a developer may approve for a group is open; if not, there is nothing to see."""
     if developer.actor is None or developer.actor.id is None:
         left_to_others("group-approval-rules.authorization.updating-below-administrator")
         return
@@ -320,7 +318,7 @@ def test_a_rule_that_nobody_has_touched_asks_for_no_approval(
     group_rule: Rule,
     fresh_group: Fixture,
 ) -> None:
-    """A group need not list such a rule, so a list that does show rules is looked at first."""
+    """A group need not list such a rule, so only a list that shows rules counts."""
     admin_of_group.list(group_rules).the(id=group_rule["id"])
     untouched = (
         administrator_of(owner, fresh_group).list(group_rules_path(fresh_group)).having(rule_type="any_approver")
@@ -332,7 +330,7 @@ def test_a_rule_that_nobody_has_touched_asks_for_no_approval(
 
 @pytest.mark.needs_feature("group_approval_rules")
 def test_a_policy_puts_a_rule_into_the_list(owner: Caller, policy_group: Fixture) -> None:
-    """Policies are a feature of their own; without the rules of groups there is no list that could show theirs."""
+    """Policies are a separate feature; without rules of groups, no list could show their rules."""
     with verifies("group-approval-rules.report-approver.from-policies"):
         listed = administrator_of(owner, policy_group).list(group_rules_path(policy_group))
         listed.must_contain(rule_type="report_approver")
@@ -350,7 +348,7 @@ def test_a_rule_is_changed_only_by_way_of_its_own_group(
 ) -> None:
     foreign = group_rules_path(sibling_group)
     elsewhere = administrator_of(owner, sibling_group)
-    # A service that numbers the rules of each group by themselves may have one of that number there too.
+    # A service that numbers the rules of each group separately may have that number there too.
     has_its_own = elsewhere.list(foreign).having(id=group_rule["id"])
     control = admin_of_group.put(group_rules / group_rule["id"], {"approvals_required": 1})
     before = standings(admin_of_group, group_rules)
@@ -387,10 +385,9 @@ def test_a_change_in_one_group_leaves_the_other_groups(
 
 
 def test_a_rule_of_a_group_inside_another_one_is_its_own(owner: Caller, group: Fixture) -> None:
-    """
-    Whether such a group may have rules is open; where it takes one, that is in its list.
+    """Whether such a group may have rules is open; if it accepts one, its list shows it.
 
-    It is changed by way of the group around only where that shows it, or has one of that number, in its own list.
+    It is changed through the surrounding group only if that lists it, or has a rule with its number in its own list.
     """
     given_declared(owner, "group_approval_rules")
     inner = current_run().profile.first("subgroup")
@@ -414,7 +411,7 @@ def test_a_rule_of_a_group_inside_another_one_is_its_own(owner: Caller, group: F
         left_to_others("group-approval-rules.update.rule-of-another-group")
         return
     control = admin.put(rules / rule["id"], {"name": rule["name"]})
-    if not control.is_served:  # what the list shows may be a rule of the group around it
+    if not control.is_served:  # the list may show a rule of the surrounding group
         left_to_others("group-approval-rules.update.rule-of-another-group")
         return
     with verifies("group-approval-rules.update.rule-of-another-group"):
@@ -423,7 +420,7 @@ def test_a_rule_of_a_group_inside_another_one_is_its_own(owner: Caller, group: F
 
 
 def named_as_further_out(inside: Caller, rules: Path, around: Caller, outer_rules: Path) -> list[str]:
-    """Let a group have a rule named like one of the group around it; return that name where it was not refused."""
+    """Give a group a rule with the name of one in the surrounding group; return that name if it was not refused."""
     name = str(own_rule(around, outer_rules)["name"])
     sent = {"name": name, "approvals_required": 4, "rule_type": "regular", **naming(inside)}
     return [name] if not inside.list(rules).having(name=name) and inside.post(rules, sent).is_served else []
@@ -436,7 +433,7 @@ def test_a_rule_has_the_name_of_one_in_another_group(
     admin_of_spare_group: Caller,
     spare_group_rules: Path,
 ) -> None:
-    """Whether two groups may have rules of one name is open; a service that takes it has made a rule of its own."""
+    """Whether two groups may have rules of one name is open; a service that accepts it has made a separate rule."""
     sent = {"name": group_rule["name"], "approvals_required": 4, "rule_type": "regular", **naming(admin_of_spare_group)}
     answer = admin_of_spare_group.post(spare_group_rules, sent)
     if spare_group_rules == group_rules or not answer.is_served:
@@ -458,7 +455,7 @@ def test_a_rule_has_the_name_of_one_in_another_group(
 
 
 def test_while_the_flag_is_off_nothing_is_served(owner: Caller, group: Fixture) -> None:
-    """Only where the profile says that it is off; another resource of the group shows that the owner is served."""
+    """Only if the profile says that it is off; another resource of the group shows that the owner is served."""
     given_declared(owner, "group_approval_rules_flag_off")
     rules = group_rules_path(group)
     control = owner.get(group_path(group) / "merge_request_approval_setting")

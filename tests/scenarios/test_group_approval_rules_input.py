@@ -1,7 +1,6 @@
-"""
-Approval rules of a group: special types, and what is refused or left out of account.
+"""Approval rules of a group: special types, and input that is refused or ignored.
 
-What may leave something odd behind is tried in the group that is set aside: no operation takes a rule away again.
+Calls that may leave a strange rule are tried in the group that is set aside, because no operation deletes a rule.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def test_types_that_come_from_elsewhere_are_created_or_refused_without_breaking(
     admin_of_spare_group: Caller,
     spare_group_rules: Path,
 ) -> None:
-    """Whether callers can make such rules is open; a service that falls over them is not."""
+    """Whether callers can make such rules is open, but they must not break the service."""
     answer, made = attempt(admin_of_spare_group, spare_group_rules, rule_type="any_approver")
     with verifies("group-approval-rules.create.any-approver", go_on=True):
         answer.must_not_break()
@@ -62,7 +61,7 @@ def test_an_object_in_place_of_a_list_gives_nobody_a_say(
     group_rules: Path,
     group_rule: Rule,
 ) -> None:
-    """The object holds the owner, who could be named in a list."""
+    """The object contains the owner, whom a list could name."""
     empty = admin_of_group.put(group_rules / group_rule["id"], {"user_ids": [], "group_ids": []}).given_served()
     sent: dict[str, Any] = {"user_ids": {UNHEARD_OF: user_id(owner)}, "group_ids": OBJECT}
     with verifies("group-approval-rules.create.approvers-are-lists", go_on=True):

@@ -18,11 +18,10 @@ def test_a_rule_is_created_while_another_one_is_changed(
     admin_of_spare_group: Caller,
     spare_group_rules: Path,
 ) -> None:
-    """
-    In the group set aside, where rules come and stay anyhow. The changes go on while two creations are under way.
+    """In the group set aside, where rules stay anyhow. The changes go on while two creations run.
 
-    The two are changed at the same moment, too. A service may refuse one of them meanwhile; that the caller made only
-    one of them is no reason.
+    The two are changed at the same moment, too. A service may refuse one of them meanwhile, but not because the caller
+    made only one of them.
     """
     rules, ours = spare_group_rules, own_rule(admin_of_spare_group, spare_group_rules)
     new, other = (
@@ -57,7 +56,7 @@ def test_a_rule_is_created_while_another_one_is_changed(
 
 
 def answers_until_one_is_served(makers: list[Caller], rules: Path, body: dict[str, object]) -> Iterator[Answer]:
-    """Let one after the other create a rule until somebody is served: whether each of them may is open."""
+    """Let one after the other create a rule until somebody is served, because whether each of them may is open."""
     for maker in makers:
         answer = maker.post(rules, body)
         yield answer

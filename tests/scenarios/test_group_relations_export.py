@@ -39,7 +39,7 @@ NO_RELATION = "conformance_no_such_relation"
 
 
 def test_entries_appear_after_an_export_was_scheduled(export: Export) -> None:
-    """How long that takes is open; but what can be downloaded has been exported, and must have an entry."""
+    """How long that takes is open; but a downloadable relation has been exported, and must have an entry."""
     before, batched = export.marks(), not export.is_batched()
     export.accepted(batched=batched).given_served()
     with verifies("group-relations-export.schedule.entries-appear"):
@@ -72,7 +72,7 @@ def test_an_export_in_one_piece_shows_no_batched_entry(export: Export) -> None:
 
 
 def test_an_export_can_be_scheduled_without_saying_in_which_form(export: Export) -> None:
-    """What form it has then is seen only where its entry differs from that of the export before."""
+    """Its form shows only if its entry differs from that of the export before."""
     export.finished(batched=True)
     before = export.marks()
     with verifies("group-relations-export.schedule.batched.is-optional"):
@@ -116,7 +116,7 @@ def test_an_export_of_one_group_starts_none_of_another(export: Export, foreign_e
 def test_the_status_of_one_relation_shows_no_other(export: Export, export_group: Fixture) -> None:
     export.finished(batched=False)
     relations = relations_in(export.entries())
-    if len(set(relations)) == 1:  # the entry of each may come as its export begins
+    if len(set(relations)) == 1:  # each entry may appear when the export of its relation begins
         settles(lambda: len(set(relations_in(export.entries()))) > 1, DONE_WITHIN_SECONDS)
         relations = relations_in(export.entries())
     given(len(set(relations)) > 1, "the status holds one relation only, so that nothing can be left out")
@@ -129,7 +129,7 @@ def test_the_status_of_one_relation_shows_no_other(export: Export, export_group:
         must_show_the_form(answer, batched=False)
         form = "an array" if isinstance(answer.json, list) else "the bare entry"
         observe("group-relations-export.status.filtered-form", f"the status of one relation is {form}")
-        after = relations_in(export.entries())  # whoever asked for one relation asks for all of them again
+        after = relations_in(export.entries())  # after asking for one relation, ask for all of them again
         must(len(set(after)) > 1, "more than one relation where none is asked for", f"{after}")
     for other in [name for name in map(str, relations) if "_" in name and name != export.relation][:1]:
         with verifies("group-relations-export.status.filtered", go_on=True):
@@ -152,7 +152,7 @@ def test_the_status_of_one_relation_shows_no_other(export: Export, export_group:
             answer = must_show_no_other(export, export.relation)
             found = answer.json if answer.is_served else None
             for entry in found if isinstance(found, list) else [found]:
-                # Of the same moment it is the same export, whose form does not depend on what is asked for.
+                # Equal times mean the same export, whose form does not depend on the request.
                 if isinstance(entry, dict) and entry.get("updated_at") == whole.get("updated_at"):
                     in_batches = entry.get("batched")
                     must(
@@ -161,14 +161,14 @@ def test_the_status_of_one_relation_shows_no_other(export: Export, export_group:
 
 
 def must_show_the_form(answer: Answer, *, batched: bool) -> None:
-    """Expect that the status of one relation, if it is served, shows the export that has ended, in whichever form."""
+    """Expect that the status of one relation, if served, shows the finished export, in either form."""
     found = answer.json if isinstance(answer.json, list) else [answer.json]
     forms = [entry.get("batched") for entry in found if isinstance(entry, dict)] if answer.is_served else []
     must(not forms or batched in forms, f"an entry with batched = {batched}", f"batched = {forms}", answer.exchange)
 
 
 def must_show_no_other(export: Export, name: object) -> Answer:
-    """Expect that the status of what is named shows nothing of another name."""
+    """Expect that a status request for this name shows no entry of another name."""
     answer = export.caller.get(export.path / "status", relation=str(name)).must_not_break()
     foreign = set(relations_in(answer.json)) - {None, name} if answer.is_served else set()
     must(not foreign, f"no entry of another relation than {name}", f"entries of {foreign}", answer.exchange)
@@ -176,7 +176,7 @@ def must_show_no_other(export: Export, name: object) -> Answer:
 
 
 def relations_in(status: object) -> list[object]:
-    """Return the relations that a status names, be it an array of entries or a bare entry."""
+    """Return the relations in a status, which may be an array of entries or a single entry."""
     entries = status if isinstance(status, list) else [status]
     return [entry.get("relation") if isinstance(entry, dict) else None for entry in entries]
 
@@ -187,7 +187,7 @@ def test_who_else_may_follow_an_export_is_noted(
     developer: Caller,
     outsider: Caller,
 ) -> None:
-    """The text asks for a token and names no role."""
+    """The text requires a token and names no role."""
     for caller in (maintainer, developer, outsider):
         answer = caller.get(export.path / "status")
         observe(

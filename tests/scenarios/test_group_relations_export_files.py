@@ -51,14 +51,14 @@ if TYPE_CHECKING:
 NO_RELATION = "conformance_no_such_relation"
 MOST_BATCHES = 20
 MOST_RELATIONS = 12
-#: Of how many relations besides the one that is looked at the batches are compared with the file.
+#: Number of further relations whose batches are compared with the file.
 MOST_SHARING = 3
-#: The names of relations that files can have as they are, wherever they are kept.
+#: Names of relations that a file can have unchanged on any system.
 FIT_FOR_FILES = re.compile(r"[A-Za-z0-9_.-]+")
 
 
 def test_a_finished_relation_is_downloaded_as_packed_lines_of_json(export: Export) -> None:
-    """The bytes are looked at as they were sent: what unpacks on its way may hide that nothing was packed."""
+    """The bytes are checked as sent: automatic decompression may hide that nothing was packed."""
     entry = export.finished(batched=False)
     told = "null" if entry.get("error") is None else "not null"
     observe("group-relations-export.entry.error-of-a-finished-relation", f"error of a finished relation is {told}")
@@ -80,14 +80,13 @@ def test_a_finished_relation_is_downloaded_as_packed_lines_of_json(export: Expor
         with verifies("group-relations-export.download.file-name"):
             must_be_named_after(export.relation, name, file)
     with verifies("group-relations-export.download.answered"):
-        export.file_of(entry).must_be(200)  # a file is not used up by who fetched it
+        export.file_of(entry).must_be(200)  # a file can be downloaded again
 
 
 def must_be_named_after(relation: str, name: str, file: Answer) -> None:
-    """
-    Expect a name of a file to be that of its relation, and to say how the file is packed.
+    """Expect the name of a file to be that of its relation, and to show how the file is packed.
 
-    A relation may have a name that no file can have as it is.
+    A relation may have a name that no file can have unchanged.
     """
     is_its_own = name.startswith(relation) or not FIT_FOR_FILES.fullmatch(relation)
     is_named_after = is_its_own and name.endswith(".ndjson.gz")
@@ -101,7 +100,7 @@ def test_a_finished_batch_is_downloaded_by_its_number(export: Export) -> None:
     numbers = [whole_number(batch.get("batch_number")) for batch in batches]
     counted = "is" if entry.get("batches_count") == len(batches) else "is not"
     observe("group-relations-export.entry.counts-its-batches", f"batches_count {counted} the number of batches")
-    # The last one first: none needs another one to be fetched before it.
+    # The last one first, because none depends on an earlier download.
     for number, batch in reversed(list(zip(numbers, batches, strict=True))[:3]):
         with verifies("group-relations-export.download.batch"):
             file = export.file_of(entry, batched=True, batch_number=number).must_be(200)
@@ -110,10 +109,10 @@ def test_a_finished_batch_is_downloaded_by_its_number(export: Export) -> None:
         with verifies("group-relations-export.download.batch-holds-its-objects", go_on=True):
             wanted = batch.get("objects_count")
             must(len(lines) == wanted, f"{wanted} lines in batch {number}", f"{len(lines)}")
-        left_to_others("group-relations-export.download.file-name")  # unless the answer names it
+        left_to_others("group-relations-export.download.file-name")  # unless the answer names the file
         for name in file_names(file):
             with verifies("group-relations-export.download.file-name", go_on=True):
-                # What stands in front, and where the number does, is open.
+                # The text before the number, and its place, are open.
                 must(".ndjson" in name and ".gz" in name, f"a name with .ndjson and .gz for batch {number}", name)
     with verifies("group-relations-export.batch.numbers-are-distinct"):
         given(len(numbers) > 1, f"{export.relation} has one batch only")
@@ -121,17 +120,16 @@ def test_a_finished_batch_is_downloaded_by_its_number(export: Export) -> None:
 
 
 def test_the_batches_of_a_relation_hold_together_what_its_file_holds(export: Export, export_group: Fixture) -> None:
-    """
-    A batch that nobody is told of is missing wherever the group is imported, and one told of twice is there twice.
+    """A batch that is not announced is missing wherever the group is imported; one announced twice is there twice.
 
-    Files of two exports are compared by their number of lines: an object may have changed a little meanwhile. What the
-    group is known to have is looked for by its text.
+    Files of two exports are compared by number of lines, because an object may have changed meanwhile. Known objects of
+    the group are found by their text.
     """
     whole = lines_of(export.in_one_piece())
     given(bool(whole), f"the file of {export.relation} has no line to look for")
     of_others = {other: lines for other in export.others() if (lines := lines_without_twins(export, other))}
     export.finished(batched=True)
-    export.accepted(batched=True).given_served()  # of the batches of the one before none may be left
+    export.accepted(batched=True).given_served()  # no batches of the export before may remain
     batches = batch_files(export)
     held = [line for lines in batches for line in lines]
     in_whole = [text for text in export_group.get("objects") or () if lines_with(text, whole)]
@@ -156,7 +154,7 @@ def test_the_batches_of_a_relation_hold_together_what_its_file_holds(export: Exp
             of_other = replace(export, relation=other)
             batches = batch_files(of_other)
             if Counter(line for batch in batches for line in batch) != Counter(lines):
-                batches = batch_files(of_other)  # what was read may have come from two exports
+                batches = batch_files(of_other)  # the data may come from two exports
             counted = Counter(line for batch in batches for line in batch)
             with verifies("group-relations-export.download.batches-share-no-object", go_on=True):
                 twice = [line for line in lines if counted[line] > 1]
@@ -173,7 +171,7 @@ def test_the_batches_of_a_relation_hold_together_what_its_file_holds(export: Exp
 def must_be_told_apart_by_path(
     export: Export, group: Fixture, others: list[tuple[str, Answer]], lines: list[bytes]
 ) -> None:
-    """Expect the same of files that are asked for by the path of the group; `lines` are those of the first relation."""
+    """Expect the same for files requested by the path of the group; `lines` are those of the first relation."""
     for by_its_path in named_by_path(export, group):
         for other, _ in others:
             file = by_its_path.download(relation=other)
@@ -182,7 +180,7 @@ def must_be_told_apart_by_path(
 
 
 def lines_without_twins(export: Export, relation: str) -> set[bytes]:
-    """Return the lines of another relation's file; nothing if there are no two, or the same line is there twice."""
+    """Return the lines of another relation's file; empty if there are no two, or the same line occurs twice."""
     file = export.download(relation=relation)
     lines = lines_of(file) if file.is_served else []
     return set(lines) if 1 < len(lines) == len(set(lines)) else set()
@@ -197,7 +195,7 @@ def batch_files(export: Export) -> list[list[bytes]]:
 
 
 def test_a_file_holds_the_objects_of_its_relation(export: Export, export_group: Fixture) -> None:
-    """What a group is known to have must be in its file, and the files of two relations are not the same."""
+    """The file contains the known objects of a group, and the files of two relations differ."""
     texts = given_field(export_group, "objects", list)
     file = export.in_one_piece()
     lines = lines_of(file)
@@ -211,16 +209,16 @@ def test_a_file_holds_the_objects_of_its_relation(export: Export, export_group: 
     files = [(other, export.download(relation=other)) for other in export.others()[:MOST_RELATIONS]]
     if files:
         with verifies("group-relations-export.entry.finished-is-downloadable", go_on=True):
-            # That a relation has no objects leaves its file empty; one that is exported anew meanwhile shows nothing.
+            # A relation without objects has an empty file; one that is exported again meanwhile shows nothing.
             refused = [one.exchange for other, one in files if one.exchange.is_refusal and other in export.others()]
             must(not refused, "a file of every finished relation", f"none of {len(refused)}", *refused[:1])
     else:
         left_to_others("group-relations-export.entry.finished-is-downloadable")
     with verifies("group-relations-export.download.is-ndjson", go_on=True):
-        # Names are short; texts of several lines, quotation marks and much else are in other relations.
+        # Names are short; other relations have texts with several lines, quotation marks and much else.
         for one in [file, *(other for _, other in files if other.is_served)]:
             must_be_json(lines_of(one), one)
-    left_to_others("group-relations-export.download.file-name")  # unless an answer names its file
+    left_to_others("group-relations-export.download.file-name")  # unless an answer names the file
     named = [(other, name, one) for other, one in files if one.is_served for name in file_names(one)]
     for other, name, its_file in named:
         with verifies("group-relations-export.download.file-name", go_on=True):
@@ -245,16 +243,16 @@ def test_a_file_holds_the_objects_of_its_group(
     subgroup: Fixture,
     group: Fixture,
 ) -> None:
-    """Two groups have labels and milestones of their own, and an export of one takes away none of another."""
+    """Two groups have their own labels and milestones, and an export of one removes none of the other."""
     texts = given_field(export_group, "objects", list)
     other = export_of(owner, subgroup, export.relation)
     given_its_objects(export, texts)
-    # One that failed may begin once more by itself.
+    # A failed export may be retried automatically.
     before = marks_in(entry for entry in export.quiet() if entry.get("status") == FINISHED)
     with verifies("group-relations-export.download.belongs-to-its-group"):
         file = file_of_what_there_is(other)
         held = lines_of(file)
-        # Before its file is fetched: the moment of an entry may move with that.
+        # Before downloading its file, because that may change the time of an entry.
         after = marks_of(export)
         strange = [text for text in texts if lines_with(text, held)]
         must(not strange, "the objects of this group", f"{strange} of another group", file.exchange)
@@ -264,10 +262,10 @@ def test_a_file_holds_the_objects_of_its_group(
     with verifies("group-relations-export.schedule.belongs-to-its-group"):
         others = [relation for relation, mark in before.items() if after.get(relation) != mark]
         must(not others, "the entries of a group as before the export of another one", f"others of {others}")
-        # Whether a group is exported with the one around it is left open; what was exported of it is there after that.
+        # Whether a group is exported with its surrounding group is open; what was exported of it exists afterwards.
         around = export_of(owner, group, export.relation)
         if around.schedule().is_served:
-            # That may begin with showing nothing.
+            # At first that may show nothing.
             shown = "the entries of a group inside the one that is exported"
             must_settle(lambda: bool(other.entries()), shown, lambda: "none of them", within=DONE_WITHIN_SECONDS)
             if around.entries() and other.schedule().is_served:
@@ -276,18 +274,18 @@ def test_a_file_holds_the_objects_of_its_group(
 
 
 def test_what_was_exported_of_a_group_is_not_the_export_of_one_inside_it(owner: Caller, group: Fixture) -> None:
-    """Whether groups inside are exported along is open; what was not exported has no file, not even that of another."""
-    left_to_others()  # unless the profile names such a group, and it has not been exported
+    """Whether inner groups are exported too is open; if not, they have no file, not even that of another group."""
+    left_to_others()  # unless the profile names such a group that has not been exported
     inner = current_run().profile.first("inner_group")
     relation = current_run().profile.value("export_group.relation")
     if inner is None or relation is None:
         return
     around, inside = (export_of(owner, one, relation) for one in (group, inner))
-    around.schedule()  # which may be refused while one that another test scheduled is running
+    around.schedule()  # which may be refused while an export of another test is running
     if settles(lambda: around.download().is_served, DONE_WITHIN_SECONDS) and not inside.entries():
         with verifies("group-relations-export.download.before-finished"):
             file = inside.download().must_not_break()
-            # One that was exported along is shown by now.
+            # An inner group that was exported too shows by now.
             from_nothing = file.is_served and not settles(lambda: bool(inside.entries()), DONE_WITHIN_SECONDS)
             must(not from_nothing, "a refusal, for the status shows no export", "a file", file.exchange)
 
@@ -295,8 +293,8 @@ def test_what_was_exported_of_a_group_is_not_the_export_of_one_inside_it(owner: 
 def test_the_export_of_a_group_inside_or_beside_leaves_the_file_of_a_group(
     owner: Caller, export: Export, export_group: Fixture
 ) -> None:
-    """The file is fetched as soon as the other export has ended; what was not exported again is as it was."""
-    left_to_others()  # unless the profile names such groups, and what shows in the file
+    """The file is fetched as soon as the other export has ended; what was not exported again is unchanged."""
+    left_to_others()  # unless the profile names such groups, and texts that show in the file
     named = [current_run().profile.first(name) for name in ("group", "inner_export_group")]
     others, texts = [one for one in named if one is not None], export_group.get("objects")
     if not others or not texts:
@@ -328,7 +326,7 @@ def test_two_groups_that_are_exported_at_once_have_files_of_their_own(
     texts = given_field(export_group, "objects", list)
     other = export_of(owner, subgroup, export.relation)
     if not export.is_batched():
-        export.finished(batched=True)  # so that its entry tells when the next one has ended
+        export.finished(batched=True)  # so that its entry shows when the next one has ended
     before = export.marks()
     other.quiet()
     answers = at_once(partial(export.accepted, batched=False), partial(other.accepted, batched=False))
@@ -349,17 +347,17 @@ def test_two_groups_that_are_exported_at_once_have_files_of_their_own(
 
 
 def given_its_objects(export: Export, texts: list[str]) -> None:
-    """Export the relation in one piece, unless it is, as a step of a story; anew where the file lacks these texts."""
+    """Export the relation in one piece, if necessary, as a step of a story; again if the file lacks these texts."""
     lines = lines_of(export.in_one_piece())
     if not all(lines_with(text, lines) for text in texts):
-        # The file may be that of a group which was exported later.
+        # The file may be that of a group that was exported later.
         export.ended_anew(*export.begun_anew(batched=False), batched=False)
         lines = lines_of(export.in_one_piece())
     given(all(lines_with(text, lines) for text in texts), "the file lacks the objects of its group")
 
 
 def file_of_what_there_is(export: Export) -> Answer:
-    """Return the file of the relation or, where a group that has nothing of it does not export it, of another one."""
+    """Return the file of the relation or, if a group has none of its objects and does not export it, of another one."""
     try:
         return export.in_one_piece()
     except Unmet:

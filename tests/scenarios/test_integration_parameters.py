@@ -1,4 +1,4 @@
-"""Parameters that integrations share: what each takes, what it does not, and what holds unless it is sent."""
+"""Parameters that integrations share: which values each accepts, which it refuses, and which is the default."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from conformance.suite import Fixture
 
-#: Values beyond any coercion to the type that a parameter has.
+#: Values beyond any conversion to the type of a parameter.
 NO_TEXT: Any = {"conformance": ["no text"]}
 NO_FLAG = "maybe"
 NO_NUMBER = "abc"
@@ -57,13 +57,13 @@ FLAG = (False, True)
 DEPRECATED = "notify_only_default_branch"
 ISSUE_URLS = ("new_issue_url", "issues_url", "project_url")
 DEFAULT_CHANNEL, DESTINATION = "channel", "Conformance-Default"
-#: From the settings of the profile: a service may ask the other side whether these are good.
+#: From the settings of the profile, because a service may check them with the external system.
 AS_IN_SETTINGS = ()
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Parameters that one requirement speaks of, values that they take, and one that they do not."""
+    """Parameters of one requirement, values that they accept, and one that they refuse."""
 
     requirement: str
     names: tuple[str, ...]
@@ -110,7 +110,7 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Choice:
-    """A parameter with a closed list of values, and the requirements that speak of it."""
+    """A parameter with a closed list of values, and its requirements."""
 
     name: str
     default: str
@@ -150,7 +150,7 @@ def path(maintainer: Caller, project: Fixture) -> Path:
 
 @pytest.fixture
 def known(integrations: tuple[Fixture, ...]) -> list[Fixture]:
-    """All integrations of the profile, those of a kind of their own among them."""
+    """All integrations of the profile, including the special ones."""
     return every_integration(integrations)
 
 
@@ -166,7 +166,7 @@ def test_a_parameter_takes_values_of_its_type_and_no_others(
     path: Path,
     known: list[Fixture],
 ) -> None:
-    """Everything that the integration requires is sent along: whether a stored value would do is not stated."""
+    """Everything that the integration requires is sent too, because whether a stored value is enough is not stated."""
     with verifies(kind.requirement):
         for integration, names in holders(kind, known):
             with borrowed(maintainer, path, integration):
@@ -194,11 +194,10 @@ def holders(kind: Kind, known: list[Fixture]) -> Iterator[tuple[Fixture, tuple[s
 
 
 def take(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ...], kind: Kind) -> None:
-    """
-    Expect that parameters take each right value, show no older one instead, and take no wrong value.
+    """Expect that parameters accept each right value, show no older one instead, and refuse wrong values.
 
-    They are sent together; where that shows anything else, each is by itself, to tell which of them it was. What only
-    shows when they are together fails then.
+    They are sent together; if that shows anything else, each is tried alone, to find out which one it was. A fault that
+    only occurs when they are together then fails the test.
     """
     together: Violation | None = None
     try:
@@ -215,8 +214,7 @@ def take(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ...
 
 
 def takes(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ...], kind: Kind) -> bool:
-    """
-    Expect it of these together; tell whether that shows it, which of several only refusals of wrong values do.
+    """Check these parameters together; return whether that is enough. For several, only refused wrong values are.
 
     They are sent by the number and by the path of the project, in turns.
     """
@@ -225,7 +223,7 @@ def takes(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ..
     last_set = max((place for place, value in enumerate(kind.right) if value), default=0)
     for number in range(max(len(kind.right), 1)):
         sent = {name: value_of(kind, name, number, settings) for name in names}
-        # The destination of all events that have none of their own is sent beside those of single events.
+        # The default destination for events is sent beside those of single events.
         has_default = kind.names == CHANNELS and has(integration, DEFAULT_CHANNEL)
         beside = {DEFAULT_CHANNEL: DESTINATION} if has_default else {}
         answer = set_up(caller, forms[number % 2], integration, **beside, **sent)
@@ -239,7 +237,7 @@ def takes(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ..
         if kind.names == CHANNELS and len(names) == 1:
             must_stand_for_itself(caller, path / slug, kind, *names, sent[names[0]])
         if number != last_set and kind.right != FLAG:
-            continue  # what is wrong is sent once, beside what a refusal could lose; beside flags that are off as well
+            continue  # once, with flags that are off, beside what a refusal could lose
         are_refused = refuses_wrong(caller, path, integration, names, kind, one_by_one=number == last_set)
         if len(names) > 1 and not are_refused:
             return False
@@ -253,7 +251,7 @@ def takes(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ..
 def refuses_wrong(
     caller: Caller, path: Path, integration: Fixture, names: tuple[str, ...], kind: Kind, *, one_by_one: bool
 ) -> bool:
-    """Expect a value of another type to be refused, without effect, or not to be stored; tell which of them it was."""
+    """Expect a value of another type to be refused, without effect, or not to be stored; tell which one happened."""
     slug = slug_of(integration)
     before = {name: shown(caller, path, slug, name) for name in names}
     wrong = [{name: kind.wrong} for name in names] if one_by_one else [dict.fromkeys(names, kind.wrong)]
@@ -269,14 +267,14 @@ def refuses_wrong(
 
 
 def must_go_off_again(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ...]) -> None:
-    """Expect that flags which were switched on are off once that is sent."""
+    """Expect that flags which were switched on are off after sending that."""
     set_up(caller, path, integration, **dict.fromkeys(names, False)).must_be_served()
     for name in names:
         must_not_show_another(caller, path, integration, (name, False), [True])
 
 
 def must_show_beside_the_default(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ...]) -> None:
-    """Expect that the channels of events which are shown are shown as well where the one for all events is sent too."""
+    """Expect that the shown channels of events stay shown when the default channel is sent too."""
     alone, beside = ({name: f"conformance-{way}-{name}" for name in names} for way in ("alone", "beside"))
     set_up(caller, path, integration, **alone).must_be_served()
     showing = [name for name in names if alone[name] in shown(caller, path, slug_of(integration), name)]
@@ -287,10 +285,9 @@ def must_show_beside_the_default(caller: Caller, path: Path, integration: Fixtur
 
 
 def must_stand_for_itself(caller: Caller, path: Path, kind: Kind, name: str, value: Any) -> None:
-    """
-    Expect that a text that was sent for one parameter is not shown as another one of its kind alone.
+    """Expect that a text sent for one parameter is not shown only under another parameter of its kind.
 
-    Shown as both it may be the one from which the other is taken where nothing was said of that.
+    If it is shown under both, the other one may be taken from it, because nothing was sent for that.
     """
     settings = caller.read(path)
     others = [other for other in kind.names if other != name and value in values_under(other, settings)]
@@ -302,7 +299,7 @@ def must_stand_for_itself(caller: Caller, path: Path, kind: Kind, name: str, val
 
 
 def value_of(kind: Kind, name: str, number: int, settings: Mapping[str, Any]) -> Any:
-    """Return a right value of a parameter: of several texts each is another, so that none may stand for the next."""
+    """Return a right value of a parameter: texts differ between parameters, so that none can replace another."""
     if not kind.right:
         return settings.get(name, f"conformance-{name}")
     value = kind.right[number]
@@ -335,11 +332,11 @@ def test_a_parameter_with_a_closed_list_takes_each_of_its_values_and_no_others(
             if odd.exchange.is_refusal:
                 kept = {each: shown(maintainer, path, slug, each) for each in looked_at}
                 must(kept == before, f"all as before the refusal: {before}", str(kept))
-            part = choice.allowed[0][:-1]  # which a search for the value among the words of the list finds
+            part = choice.allowed[0][:-1]  # so that a search in the words of the list finds the value
             set_up(maintainer, path, integration, **{name: part}).must_not_break()
             after = shown(maintainer, path, slug, name)
             must(part not in after, f"{name} refused or not stored", f"{name} = {part} is shown")
-    # Each of the others reads its own settings, and may know fewer values than there are.
+    # Each of the others reads its own settings, and may know fewer values.
     last = choice.allowed[-1]
     for other in [one for one in known if has(one, name) and slug_of(one) != slug]:
         with borrowed(maintainer, path, other):
@@ -358,7 +355,7 @@ def test_comments_on_events_are_switched_as_the_entry_says(
         borrowed(maintainer, path, integration),
         verifies("integrations.parameters.comment-on-event-enabled.followed"),
     ):
-        for wanted in (False, True, False):  # once as it is set up, and then as it is changed
+        for wanted in (False, True, False):  # once when it is set up, and then when it is changed
             set_up(maintainer, path, integration, comment_on_event_enabled=wanted).given_served()
             listed = maintainer.whole_list(path)
             listed.must_contain(slug=slug_of(integration), comment_on_event_enabled=wanted)
@@ -369,7 +366,7 @@ def test_the_deprecated_switch_to_the_default_branch_does_no_harm(
     path: Path,
     known: list[Fixture],
 ) -> None:
-    """Where no integration has it any more, it goes to one that has what replaces it."""
+    """If no integration has it any more, it is sent to one that has its replacement."""
     has_it = any(has(integration, DEPRECATED) for integration in known)
     integration = offering(known, DEPRECATED if has_it else "branches_to_be_notified")
     with borrowed(maintainer, path, integration):
@@ -391,7 +388,7 @@ def test_a_parameter_with_a_closed_list_has_its_default_unless_it_is_sent(
     path: Path,
     known: list[Fixture],
 ) -> None:
-    """Mails on push have a default of their own; they are known by their recipients."""
+    """Mails on push have their own default; they are recognised by their recipients parameter."""
     others = [integration for integration in known if not has(integration, "recipients")]
     integration = offering(others, choice.name)
     with verifies(choice.has_default):
@@ -425,7 +422,7 @@ def test_no_two_integrations_go_on_checking_certificates_when_told_not_to(
     path: Path,
     known: list[Fixture],
 ) -> None:
-    """The text allows one of them to; which one it is, it does not say."""
+    """The text permits that for one of them, but does not say which one."""
     name = "enable_ssl_verification"
     told: list[str] = []
     checking = []
@@ -446,10 +443,9 @@ def test_no_two_integrations_go_on_checking_certificates_when_told_not_to(
 def must_default(
     caller: Caller, path: Path, integration: Fixture, name: str, *, wanted: str | bool, other: str | bool
 ) -> None:
-    """
-    Expect that a parameter that was not sent shows its default, or nothing until somebody sets it.
+    """Expect that a parameter that was not sent shows its default, or nothing until somebody sets it.
 
-    So it is again after it was another one, and the integration was disabled; then it is set up by the older name.
+    The same holds after another value and disabling; then it is set up by the older name.
     """
     slug, least = slug_of(integration), without(least_settings(integration), name)
     project = current_run().profile.first("project")

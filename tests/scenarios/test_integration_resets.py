@@ -1,4 +1,4 @@
-"""What a disabled integration forgets: its texts, its flags, its switches and its numbers."""
+"""What disabling an integration resets: its texts, flags, switches and numbers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from conformance.suite import Exchange, Fixture
 
 FLAG = (False, True)
-#: Parameters whose values do not matter to a service, with two values of each; not what switches an integration on.
+#: Parameters whose values do not matter to a service, with two values of each; not the one that activates it.
 RESETTABLE: Mapping[str, tuple[bool | int, bool | int]] = {
     **dict.fromkeys(
         (
@@ -58,7 +58,7 @@ RESETTABLE: Mapping[str, tuple[bool | int, bool | int]] = {
     ),
     "server_port": (60001, 60002),
 }
-#: Those of a kind of their own: a number, and a flag that is no event.
+#: Special ones: a number, and a flag that is no event.
 STANDING_ALONE = frozenset({"server_port", "comment_on_event_enabled"})
 
 
@@ -67,14 +67,13 @@ def test_disabling_an_integration_forgets_its_switches_and_numbers(
     project: Fixture,
     integrations: tuple[Fixture, ...],
 ) -> None:
-    """
-    Whatever a value is by itself: it cannot follow what it was before, whichever of two values that was.
+    """Whatever the reset value is, it cannot depend on the former one, for both of two former values.
 
-    Where none is shown there is nothing to see, and the texts of an integration say enough.
+    If none is shown there is nothing to check, and the texts of an integration show enough.
     """
     path, moved = integrations_path(maintainer, project), set[str]()
     for integration, names in holders_of_resettable(every_integration(integrations)):
-        with suppress(Unmet):  # the others are looked at all the same
+        with suppress(Unmet):  # the others are checked anyway
             found = after_disabling(maintainer, path, integration, names)
             moved |= found.moved
             if found.moved:
@@ -89,7 +88,7 @@ def test_disabling_an_integration_forgets_its_switches_and_numbers(
 
 
 def holders_of_resettable(known: list[Fixture]) -> Iterator[tuple[Fixture, set[str]]]:
-    """Yield the integration with most of these parameters, and others that have those of a kind of their own."""
+    """Yield the integration with most of these parameters, and others with special ones."""
     offered = {slug_of(one): {name for name in RESETTABLE if has(one, name)} - {*least_settings(one)} for one in known}
     most = max(offered.values(), key=len, default=set())
     left = most | (STANDING_ALONE & set().union(*offered.values()))
@@ -101,13 +100,13 @@ def holders_of_resettable(known: list[Fixture]) -> Iterator[tuple[Fixture, set[s
 
 @dataclass(frozen=True)
 class Forgotten:
-    """Which parameters an integration showed as they were sent, both times, and which of these outlived it."""
+    """The parameters that an integration showed as sent, both times, and those that survived."""
 
     moved: set[str]
     left: set[str]
-    """Those that it still shows as they were while it is disabled."""
+    """Those that still have their values while it is disabled."""
     back: set[str]
-    """Those that are as they were once it is set up again without them."""
+    """Those that have their values after it is set up again without them."""
     while_disabled: tuple[Exchange, ...]
     """The calls that show the former."""
     set_up_again: tuple[Exchange, ...]
@@ -148,17 +147,16 @@ def shown_as(settings: Any, values: Mapping[str, bool | int]) -> set[str]:
 
 @pytest.fixture
 def path(maintainer: Caller, project: Fixture, integration: Fixture) -> Iterator[Path]:
-    """Where the project has its integrations; `integration` is not set up, and left as it was found."""
+    """The project's integrations path; `integration` is not set up, and restored afterwards."""
     found = integrations_path(maintainer, project)
     with borrowed(maintainer, found, integration):
         yield found
 
 
 def test_disabling_an_integration_forgets_its_settings(maintainer: Caller, path: Path, integration: Fixture) -> None:
-    """
-    An address that survives its integration may come back with the next one who sets it up.
+    """A stored address may come back for the next person who sets the integration up.
 
-    It is disabled by the path of its project; the switches and numbers above are by the number.
+    It is disabled by the path of its project; the switches and numbers above are disabled by the number.
     """
     slug, (name, value) = slug_of(integration), distinctive(integration)
     given_set_up(maintainer, path, integration, **{name: value})
@@ -183,10 +181,9 @@ def test_disabling_an_integration_switches_its_flags_back(
     project: Fixture,
     integrations: tuple[Fixture, ...],
 ) -> None:
-    """
-    What is not sent when it is set up again is as it was when it was set up for the first time, or all of it is off.
+    """A flag that is not sent at the second set-up is as after the first set-up, or all flags are off.
 
-    One flag that is on at first is left on, so that what was kept is told from what was switched off.
+    One flag that is on at first stays on, so that a kept value differs from a switched-off one.
     """
     integration = max(integrations, key=lambda each: len(each.get("events") or ()))
     slug, least = slug_of(integration), least_settings(integration)

@@ -49,13 +49,13 @@ if TYPE_CHECKING:
     from conformance.suite import Fixture
 
 UNKNOWN_SLUG = "conformance-no-such-integration"
-#: What an issue tracker requires together.
+#: The settings that an issue tracker requires together.
 ADDRESSES = ("new_issue_url", "issues_url", "project_url")
 
 
 @pytest.fixture
 def path(maintainer: Caller, project: Fixture, integration: Fixture) -> Iterator[Path]:
-    """Where the project has its integrations; `integration` is not set up, and left as it was found."""
+    """The project's integrations path; `integration` is not set up, and restored afterwards."""
     found = integrations_path(maintainer, project)
     with borrowed(maintainer, found, integration):
         yield found
@@ -69,7 +69,7 @@ def test_an_integration_is_listed_from_being_set_up_until_it_is_disabled(
     path: Path,
     integration: Fixture,
 ) -> None:
-    """A disabled integration that stays active goes on telling a third party what happens in the project."""
+    """A disabled integration that stays active continues to send the project's events to a third party."""
     slug = slug_of(integration)
     first = set_up(maintainer, path, integration)
     listed = maintainer.whole_list(path)
@@ -99,7 +99,7 @@ def test_a_second_reader_sees_what_was_set_up_and_disabled(
     path: Path,
     integration: Fixture,
 ) -> None:
-    """Who has read the list before may not be shown it from memory."""
+    """A caller who has read the list before must not get a cached one."""
     slug = slug_of(integration)
     given(not owner.whole_list(path).having(slug=slug), f"{slug} is listed before it was set up")
     given_set_up(maintainer, path, integration)
@@ -114,7 +114,7 @@ def test_a_change_of_an_integration_shows_in_its_entry(
     project: Fixture,
     integrations: tuple[Fixture, ...],
 ) -> None:
-    """Beside it another flag is sent with the opposite value, which is not to be taken for it."""
+    """Another flag is sent with the opposite value, and must not be mistaken for it."""
     integration = offering(integrations, "push_events")
     path, slug = integrations_path(maintainer, project), slug_of(integration)
     others = [name for name in ("tag_push_events", "merge_requests_events") if has(integration, name)]
@@ -134,10 +134,9 @@ def test_each_flag_of_an_entry_is_the_one_that_was_sent(
     project: Fixture,
     integrations: tuple[Fixture, ...],
 ) -> None:
-    """
-    No two flags are switched alike each time, so that none is shown in the place of another.
+    """No two flags have the same sequence of values, so that none can be shown in place of another.
 
-    Each goes on and off again. One that does not move may be fixed.
+    Each is switched on and off again. A flag that never changes may be fixed.
     """
     integration = max(integrations, key=lambda each: len(each.get("events") or ()))
     path, slug, flags = integrations_path(maintainer, project), slug_of(integration), integration.get("events") or []
@@ -154,13 +153,13 @@ def test_each_flag_of_an_entry_is_the_one_that_was_sent(
         return shown() == wanted
 
     def remember(now: dict[str, bool]) -> None:
-        settles(partial(is_shown, now))  # where a target takes its time
+        settles(partial(is_shown, now))  # if a target takes its time
         for name, value in shown().items():
             found[name].append(value)
 
     with borrowed(maintainer, path, integration):
         off = dict.fromkeys(flags, False)
-        # One that tells of nothing is set up all the same, where a service takes that.
+        # An integration without any event is set up too, if a service accepts that.
         if flags and set_up(maintainer, path, integration, **off).is_served:
             with verifies("integrations.set-up.listed", go_on=True):
                 maintainer.whole_list(path).must_contain(slug=slug)
@@ -172,7 +171,7 @@ def test_each_flag_of_an_entry_is_the_one_that_was_sent(
             remember(now)
     moving = [name for name in flags if len(set(map(str, found[name]))) > 1]
     if not moving:
-        left_to_others()  # the profile names no events, or whatever shows them is not there: others see to that
+        left_to_others()  # the profile names no events, or no flags are shown: other tests check that
         return
     with verifies("integrations.update.followed"):
         for name in moving:
@@ -186,7 +185,7 @@ def test_a_change_in_one_project_leaves_the_integrations_of_another(
     integration: Fixture,
     sibling_project: Fixture,
 ) -> None:
-    """The same integration is set up in the other project, so that a slip to the neighbour has something to hit."""
+    """The same integration is set up in the other project, so that a wrong change has something to hit."""
     neighbour = integrations_path(maintainer, sibling_project)
     with borrowed(maintainer, neighbour, integration):
         given_set_up(maintainer, neighbour, integration)
@@ -261,7 +260,7 @@ def test_an_unknown_integration_is_neither_read_nor_set_up(
     path: Path,
     integration: Fixture,
 ) -> None:
-    """What would do for setting up one that is known is sent: nothing else is wrong with it."""
+    """The sent settings would be right for a known integration: nothing else is wrong with the call."""
     slug = f"{slug_of(integration)}-conformance-none" if near else UNKNOWN_SLUG
     given_set_up(maintainer, path, integration)
     control = maintainer.get(path)
@@ -293,7 +292,7 @@ def test_no_integration_is_read_or_set_up_in_a_project_that_does_not_exist(
     project: Fixture,
     integration: Fixture,
 ) -> None:
-    """Disabling there may succeed as well: nothing is set up in it afterwards."""
+    """Disabling there may succeed too, because nothing is set up in it afterwards."""
     nowhere = Path(path.replace(project_path(project), f"/projects/{UNUSED_ID}"))
     slug = slug_of(integration)
     calls = (("PUT", slug, settings_of(integration)), ("GET", slug, None), ("GET", "", None))
@@ -323,7 +322,7 @@ def test_an_integration_is_not_set_up_without_what_it_requires(
     project: Fixture,
     request: pytest.FixtureRequest,
 ) -> None:
-    """A value from an earlier set-up might do, so the integration is disabled first."""
+    """The integration is disabled first, because a value from an earlier set-up might be enough."""
     integration: Fixture = request.getfixturevalue(kind)
     path = integrations_path(maintainer, project)
     with borrowed(maintainer, path, integration):
@@ -340,7 +339,7 @@ def test_an_integration_is_not_set_up_without_what_it_requires(
 def set_up_after_a_refusal(
     caller: Caller, path: Path, integration: Fixture, parameter: str
 ) -> tuple[Answer, str] | None:
-    """Return an integration that was set up after a refused call, and the text that this call alone had sent."""
+    """Return an integration that was set up after a refused call, and the text that only this call had sent."""
     settings, text = settings_of(integration), integration.get("distinctive_name")
     if not text or text == parameter or text in settings:
         return None
@@ -371,7 +370,7 @@ def test_an_issue_tracker_is_not_set_up_with_two_of_its_three_addresses(
 
 
 def must_require_all_three(caller: Caller, path: Path, tracker: Fixture) -> None:
-    """Expect it of one more issue tracker, if it can be set up: what each requires may stand in a place of its own."""
+    """Check this for another issue tracker, if it can be set up: each may store its settings separately."""
     slug, settings = slug_of(tracker), settings_of(tracker)
     control, listed = caller.put(path / slug, settings), caller.whole_list(path)
     if control.is_served and listed.having(slug=slug):
@@ -383,10 +382,9 @@ def must_require_all_three(caller: Caller, path: Path, tracker: Fixture) -> None
 
 
 def must_be_required(caller: Caller, project: Fixture, integration: Fixture, parameter: str) -> None:
-    """
-    Expect that an integration is set up with a parameter, and neither served nor listed without it, by either name.
+    """Expect that a set-up needs a parameter: without it, it is neither served nor listed, by either name.
 
-    A change that is refused for it changes nothing: what was set up before stays listed.
+    A change that is refused because of it changes nothing: the earlier set-up stays listed.
     """
     slug, settings = slug_of(integration), settings_of(integration)
     path, older = integrations_path(caller, project), older_path(caller, project)
@@ -396,7 +394,7 @@ def must_be_required(caller: Caller, project: Fixture, integration: Fixture, par
     listed = caller.whole_list(path)
     if caller.put(path / slug, {**settings, parameter: ""}).exchange.is_refusal and listed.having(slug=slug):
         caller.whole_list(path).must_contain(slug=slug)
-    else:  # what a blank value does where it is taken is not stated
+    else:  # the effect of an accepted blank value is not stated
         caller.put(path / slug, settings)
     given_disabled(caller, path, integration)
     lacking = {name: value for name, value in settings.items() if name != parameter}

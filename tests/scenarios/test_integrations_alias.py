@@ -1,4 +1,4 @@
-"""The two names of integrations, of which services is the older: two ways to the very same things."""
+"""The two names of integrations, of which services is the older: both lead to the same things."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def path(maintainer: Caller, project: Fixture, integration: Fixture) -> Iterator[Path]:
-    """Where the project has its integrations by the newer name; `integration` is left as it was found."""
+    """The project's integrations path by the newer name; `integration` is restored afterwards."""
     found = integrations_path(maintainer, project)
     with borrowed(maintainer, found, integration):
         yield found
@@ -57,11 +57,11 @@ def older(project: Fixture) -> Path:
 
 
 def through(caller: Caller, method: str, path: Path, **body: Any) -> Answer:
-    """Call by the older name; where that redirects to the newer one, what counts is what comes of it there."""
+    """Call by the older name; if that redirects to the newer one, return the final answer."""
     return caller.follow(caller.call(method, path, **body))
 
 
-# -- each by itself ----------------------------------------------------------------------------------------------------
+# -- each name alone ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_whoever_maintains_or_owns_the_project_may_do_everything(
     integration: Fixture,
     request: pytest.FixtureRequest,
 ) -> None:
-    """Nobody else prepares anything here, so that an actor who is refused fails and leaves nothing open."""
+    """No other actor prepares anything here, so that a refused actor fails and leaves nothing open."""
     caller: Caller = request.getfixturevalue(who)
     path, slug = project_path(project) / segment, slug_of(integration)
     try:
@@ -127,12 +127,12 @@ def test_the_list_is_an_array(
 
 
 def given_name_exists(caller: Caller, segment: str, answer: Answer) -> None:
-    """Go on unless a version that is not known may be one before the newer name."""
+    """Go on unless the version is unknown and may be older than the newer name."""
     may_be_older = segment == NEWER_NAME and caller.target_version is None and answer.exchange.is_refusal
     given(not may_be_older, f"the version is not known, and may be one without {NEWER_NAME}")
 
 
-# -- one like the other ------------------------------------------------------------------------------------------------
+# -- both names together -----------------------------------------------------------------------------------------------
 
 
 def test_both_names_show_the_same_integrations(
@@ -166,7 +166,7 @@ def test_what_is_done_by_the_older_name_shows_by_the_newer_one(
     older: Path,
     integrations: tuple[Fixture, ...],
 ) -> None:
-    """Somebody who disables an integration by the older name must not leave it active, or set, by the newer."""
+    """An integration that is disabled by the older name must not stay active, or set, by the newer one."""
     integration = offering(integrations, "push_events")
     slug, path = slug_of(integration), integrations_path(maintainer, project)
     name, value = integration.get("distinctive_name"), integration.get("distinctive_value")
@@ -195,7 +195,7 @@ def test_what_is_done_by_the_older_name_shows_by_the_newer_one(
 
 
 def test_a_change_and_a_disabling_leave_the_project_beside_it(maintainer: Caller, integration: Fixture) -> None:
-    """What is kept for a namespace shows in two projects of it alone; the disabling goes by the older name."""
+    """Data stored per namespace only shows in two projects of it; the integration is disabled by the older name."""
     slug = slug_of(integration)
     name, value = integration.get("distinctive_name"), integration.get("distinctive_value")
     for one, other in islice(projects_side_by_side(current_run().profile), 1):

@@ -47,7 +47,7 @@ def test_integrations_follow_the_model_in_any_order_of_moves(
     first = offering(integrations, "push_events")
     others = [other for other in integrations if has(other, "push_events") and slug_of(other) != slug_of(first)]
     if not others:
-        left_to_others("integrations.update.leaves-others")  # each other move can be made of one alone
+        left_to_others("integrations.update.leaves-others")  # each other move can be made with only one
     moved = (first, *others[:2])
     path = integrations_path(maintainer, project)
     with borrowed(maintainer, path, *moved):
@@ -58,7 +58,7 @@ def test_integrations_follow_the_model_in_any_order_of_moves(
 
 
 def make_each_move(make: Callable[..., Any], callers: tuple[Caller, ...], *, aliased: bool) -> None:
-    """Make every move once, so that it is not left to chance whether a requirement is looked at."""
+    """Make every move once, so that no requirement depends on chance."""
     model = make()
     model.start()
     for by_older_name in (False, True) if aliased else (False,):
@@ -76,7 +76,7 @@ def machine(path: Path, older: Path | None, moved: tuple[Fixture, ...], callers:
     class Integrations(Model):
         @initialize()
         def start(self) -> None:
-            """Disable all that is moved; what else is listed must stay as it is."""
+            """Disable everything that moves; other listed integrations must stay."""
             for slug in map(slug_of, moved):
                 if not current_run().deletions.has(path, slug):
                     callers[0].delete(path / slug)
@@ -104,7 +104,7 @@ def machine(path: Path, older: Path | None, moved: tuple[Fixture, ...], callers:
             self.compare(slug, "integrations.alias.disable-shows" if aliased else "integrations.disable.unlisted")
 
         def compare(self, changed: str, requirement: str) -> None:
-            """Hold the whole list against the model, each difference against the requirement that it breaks."""
+            """Compare the whole list with the model; each difference fails the requirement that it breaks."""
             now = entries(callers[0], path)
             with verifies(requirement):
                 must_be_alike(self.pushes, now, changed)
@@ -118,7 +118,7 @@ def machine(path: Path, older: Path | None, moved: tuple[Fixture, ...], callers:
 
 
 def must_be_alike(pushes: dict[str, bool], now: dict[str, dict[str, Any]], slug: str) -> None:
-    """Expect one integration in the list as the model has it."""
+    """Expect one integration in the list as in the model."""
     wanted = f"push_events = {pushes[slug]}" if slug in pushes else "not listed"
     actual = f"push_events = {now[slug].get('push_events')}" if slug in now else "not listed"
     must(actual == wanted, f"{slug}: {wanted}", f"{slug}: {actual}")

@@ -35,7 +35,7 @@ from conformance.suite.expectations import (
 if TYPE_CHECKING:
     from conformance.suite import Fixture
 
-#: Integrations that can be set up by a call and are on without being told so.
+#: Integrations that a call can set up and that are active by default.
 SPECIAL = ("email_integration", "emails_on_push_integration", "issue_tracker_integration", "chat_integration")
 
 
@@ -44,7 +44,7 @@ def test_the_chat_app_integration_is_not_set_up_by_a_call(
     project: Fixture,
     chat_app_integration: Fixture,
 ) -> None:
-    """It is never disabled beforehand: where it is installed after all, no call could bring it back."""
+    """It is never disabled first: if it is installed after all, no call could restore it."""
     path, slug = integrations_path(maintainer, project), slug_of(chat_app_integration)
     control = maintainer.get(path)
     given_unlisted(maintainer, path, chat_app_integration)
@@ -59,7 +59,7 @@ def test_the_chat_app_integration_is_not_set_up_by_a_call(
 
 
 def test_a_slug_of_several_words_is_listed_as_it_is_called(maintainer: Caller, project: Fixture) -> None:
-    """What joins the words is part of it."""
+    """The character between the words is part of the slug."""
     fixtures = current_run().profile.fixtures
     known = [one for name in ("integration", *SPECIAL) for one in fixtures.get(name, ())]
     path, is_set_up = integrations_path(maintainer, project), False
@@ -68,7 +68,7 @@ def test_a_slug_of_several_words_is_listed_as_it_is_called(maintainer: Caller, p
     joined = next(iter(of_words), None)
     if joined is not None:
         with borrowed(maintainer, path, joined):
-            # Whether the settings can be saved is for others to find.
+            # Other tests check whether the settings can be saved.
             is_set_up = set_up(maintainer, path, joined).is_served
             listed = maintainer.whole_list(path)
     if joined is None or not is_set_up:
@@ -98,7 +98,7 @@ def test_an_installed_chat_app_integration_can_be_changed(
         if number == project.id or control.having(slug=slug):
             left_to_others("integrations.chat-app.not-created")
             return
-        # That it is there does not make it one that calls create.
+        # That it exists does not mean that a call can create it.
         created = set_up(maintainer, elsewhere, installed)
         if created.is_served:
             maintainer.delete(elsewhere / slug)
@@ -120,7 +120,7 @@ def test_a_switchable_issue_tracker_is_off_unless_it_is_told_to_be_active(
         untold = maintainer.whole_list(path)
         told = maintainer.put(path / slug, {**settings, "active": True})
         listed = maintainer.whole_list(path)
-        # Settings that save neither way say nothing; those that save with active must save without it as well.
+        # Settings that cannot be saved either way show nothing; those saved with active must be saved without it too.
         given(silent.is_served or told.is_served, f"the settings of {slug} are refused with active and without it")
         with verifies("integrations.parameters.active.default", go_on=True):
             silent.must_be_served()
@@ -132,15 +132,15 @@ def test_a_switchable_issue_tracker_is_off_unless_it_is_told_to_be_active(
             maintainer.put(path / slug, {**settings, **beside, "active": False}).given_served()
             maintainer.whole_list(path).must_not_contain(slug=slug, after=listed)
         with verifies("integrations.parameters.active.default", go_on=True):
-            # By what is kept and by the default it stays off.
+            # With its stored value and its default it stays off.
             again = maintainer.put(path / slug, {**settings, **beside}).is_served
             later = maintainer.whole_list(path).having(slug=slug) if again else []
             must(not later, f"no entry with slug = {slug} after a change that says nothing of active", "it is listed")
-        # One that is not active has settings all the same; whether there is anything to disable is open.
+        # An inactive one has settings too; whether there is anything to disable is open.
         gone = maintainer.delete(path / slug) if beside else None
         if gone is not None and gone.is_served:
             with verifies("integrations.disable.settings-reset"):
-                # It was in no list before, so that only its settings show when what was accepted is done.
+                # It was in no list before, so only its settings show when accepted work is done.
                 must_settle(
                     lambda: not still_shown(maintainer, path / slug, beside),
                     f"{', '.join(beside)} reset",
@@ -152,12 +152,12 @@ def test_a_switchable_issue_tracker_is_off_unless_it_is_told_to_be_active(
 
 
 def still_shown(reader: Caller, one: Path, texts: dict[str, str]) -> dict[str, str]:
-    """Return those texts that an integration shows."""
+    """Return the texts that an integration still shows."""
     left = reader.get(one).must_not_break()
     return {name: value for name, value in texts.items() if left.is_served and shows_text(left, value)}
 
 
 def text_beside(integration: Fixture) -> dict[str, str]:
-    """Return an optional text that an integration shows again; nothing where none is known."""
+    """Return an optional text that an integration shows; None if none is known."""
     name, value = integration.get("distinctive_name"), integration.get("distinctive_value")
     return {name: value} if isinstance(name, str) and isinstance(value, str) else {}

@@ -1,4 +1,4 @@
-"""Several integrations of a project, and one in several projects: none gets into another's way."""
+"""Several integrations of a project, and one in several projects: none affects another."""
 
 from __future__ import annotations
 
@@ -48,16 +48,15 @@ if TYPE_CHECKING:
 
     from conformance.suite import Fixture
 
-#: How many integrations are set up at the same time, where the profile names so many.
+#: How many integrations are set up at the same time, if the profile names so many.
 MANY = 12
 
 
 @pytest.fixture
 def pair(maintainer: Caller, project: Fixture, integrations: tuple[Fixture, ...]) -> Iterator[tuple[Fixture, Fixture]]:
-    """
-    Two integrations that are not set up, and are left as they were found; the first takes push_events.
+    """Two integrations that are not set up, and are restored afterwards; the first has push_events.
 
-    The second is as much like it as the profile has one: those are the likeliest to get into each other's way.
+    The second is the most similar one in the profile, because similar ones are most likely to be mixed up.
     """
     first = offering(integrations, "push_events")
     others = [other for other in every_integration(integrations) if slug_of(other) != slug_of(first)]
@@ -83,7 +82,7 @@ def test_two_who_set_up_at_the_same_time_both_have_set_up(
     project: Fixture,
     pair: tuple[Fixture, Fixture],
 ) -> None:
-    """Both are told that it was done; one who was refused meanwhile would show nothing."""
+    """Both are told that it was done; a caller who was refused meanwhile shows nothing."""
     path, (first, second) = integrations_path(maintainer, project), pair
     with verifies("integrations.set-up.side-by-side"):
         for _ in range(ROUNDS):
@@ -97,7 +96,7 @@ def test_two_who_set_up_at_the_same_time_both_have_set_up(
                 answer.given_served()
             for one in pair:
                 maintainer.whole_list(path).must_not_contain(slug=slug_of(one), after=listed)
-            # Two who set up the same one have set up one.
+            # Two calls that set up the same integration set up one.
             same = at_once(*(partial(set_up, who, path, first) for who in (maintainer, owner)))
             given(any(answer.is_served for answer in same), "neither of two who set up the same one at once is served")
             maintainer.whole_list(path).must_contain_once(slug=slug_of(first))
@@ -119,7 +118,7 @@ def test_each_of_two_integrations_shows_its_own_settings(
     project: Fixture,
     integrations: tuple[Fixture, ...],
 ) -> None:
-    """The older of the two is read after the newer one was set up."""
+    """The earlier one is read after the later one was set up."""
     older, newer = two_distinctive(integrations)
     path = integrations_path(maintainer, project)
     texts = {slug_of(each): distinctive(each) for each in (older, newer)}
@@ -138,7 +137,7 @@ def test_each_of_two_integrations_shows_its_own_settings(
 
 
 def two_distinctive(integrations: tuple[Fixture, ...]) -> tuple[Fixture, Fixture]:
-    """Return two integrations that show a text again; raise NotTested when the profile does not name so many."""
+    """Return two integrations that show a text; raise NotTested when the profile does not name so many."""
     require_two(integrations)
     found = with_a_text(integrations)
     if len(found) < 2:
@@ -148,7 +147,7 @@ def two_distinctive(integrations: tuple[Fixture, ...]) -> tuple[Fixture, Fixture
 
 
 def with_a_text(integrations: tuple[Fixture, ...]) -> list[Fixture]:
-    """Return the integrations that show a text again; the first of all where the profile names no such text."""
+    """Return the integrations that show a text; the first of all if the profile names no such text."""
     found = [each for each in integrations if each.get("distinctive_name") and each.get("distinctive_value")]
     return found or [integrations[0]]
 
@@ -158,10 +157,9 @@ def test_all_integrations_that_are_set_up_are_listed(
     project: Fixture,
     integrations: tuple[Fixture, ...],
 ) -> None:
-    """
-    As many as the profile names, up to twelve. Of issue trackers there may be one at a time.
+    """As many as the profile names, up to twelve. There may be only one issue tracker at a time.
 
-    Two of them need a setting of the same name, where the profile names such two: each keeps its own.
+    Two of them need a setting of the same name, if the profile names two such integrations: each keeps its own.
     """
     path = integrations_path(maintainer, project)
     before = maintainer.whole_list(path)
@@ -187,7 +185,7 @@ def test_all_integrations_that_are_set_up_are_listed(
 
 
 def needed_by_both(one: Fixture, other: Fixture) -> list[tuple[str, str]]:
-    """Return a text of each of two integrations that both need under one name, and show again; none where alike."""
+    """Return a text of each of two integrations that both require under one name and show; none if they are equal."""
     settings, others = (each.get("settings") or {} for each in (one, other))
     hidden = {*(one.get("never_shown") or ()), *(other.get("never_shown") or ())}
     both = [(settings[name], others[name]) for name in sorted(settings.keys() & others.keys() - hidden)]
@@ -201,7 +199,7 @@ def test_of_two_integrations_that_are_alike_the_named_one_is_disabled(
     project: Fixture,
     integrations: tuple[Fixture, ...],
 ) -> None:
-    """A name may be taken for another that begins like it, and one issue tracker for all. Two of these need not be."""
+    """A name may be mistaken for one with the same beginning, and one issue tracker for all. Two may be exclusive."""
     left_to_others()
     path = integrations_path(maintainer, project)
     for older, newer in pairs_alike(every_integration(integrations)):
@@ -211,7 +209,7 @@ def test_of_two_integrations_that_are_alike_the_named_one_is_disabled(
             if not (are_served and all(both.having(slug=slug_of(each)) for each in (older, newer))):
                 continue
             with verifies("integrations.update.leaves-others"):
-                # The older one goes first: an id that says where an entry stands in the list would move.
+                # The earlier one is disabled first: an id that is a position in the list would change.
                 for gone, left in ((older, newer), (newer, older)):
                     known = {"id": both.the(slug=slug_of(left)).get("id")} if gone is older else {}
                     maintainer.delete(path / slug_of(gone)).given_served()
@@ -220,7 +218,7 @@ def test_of_two_integrations_that_are_alike_the_named_one_is_disabled(
 
 
 def pairs_alike(known: list[Fixture]) -> Iterator[tuple[Fixture, Fixture]]:
-    """Yield the two integrations whose names begin most alike, and two issue trackers."""
+    """Yield the two integrations whose names have the longest common beginning, and two issue trackers."""
     trackers = [each for each in known if is_tracker(each)]
     others = combinations([each for each in known if not is_tracker(each)], 2)
     found = max(others, key=lambda pair: begin_alike(*pair), default=None)
@@ -230,7 +228,7 @@ def pairs_alike(known: list[Fixture]) -> Iterator[tuple[Fixture, Fixture]]:
 
 
 def begin_alike(one: Fixture, other: Fixture) -> int:
-    """Return how many characters two integrations' names begin with alike."""
+    """Return the length of the common beginning of two integrations' names."""
     return sum(1 for _ in takewhile(lambda both: both[0] == both[1], zip(slug_of(one), slug_of(other), strict=False)))
 
 
@@ -277,13 +275,13 @@ def test_what_is_set_in_one_project_is_shown_in_no_other(
     integrations: tuple[Fixture, ...],
     sibling_project: Fixture,
 ) -> None:
-    """Nothing is done in the other project, so that the service may know nothing of the integration there."""
+    """Nothing is done in the other project, so that the service may know nothing about the integration there."""
     integration = with_a_text(integrations)[-1]
     slug, (name, value) = slug_of(integration), distinctive(integration)
     path, neighbour = (integrations_path(maintainer, one) for one in (project, sibling_project))
     others = [neighbour, *(integrations_path(maintainer, one) for one in untouched_projects())]
     for pair in islice(projects_side_by_side(current_run().profile), 1):
-        # What is kept for a namespace shows in two projects of it alone.
+        # Data stored per namespace only shows in two projects of it.
         both = [integrations_path(maintainer, each) for each in pair]
         if all(maintainer.get(each).is_served for each in both):
             path, others = both[0], [both[1], *(each for each in others if each not in both)]
@@ -301,12 +299,12 @@ def test_what_is_set_in_one_project_is_shown_in_no_other(
             also_listed = [other for other in others if is_listed(maintainer, other, slug)]
             if also_listed:
                 given_disabled(maintainer, path, integration)
-            for other in also_listed:  # what goes with that of this project is no other project's own
+            for other in also_listed:  # what disappears with that of this project is not the other project's own
                 must(is_listed(maintainer, other, slug), f"{slug} listed here alone", f"it is listed in {other} too")
 
 
 def must_begin_anew(caller: Caller, path: Path, integration: Fixture) -> None:
-    """Expect of an integration that is set up elsewhere as well that it takes over nothing which was not sent."""
+    """Expect that an integration set up elsewhere too takes over no value that was not sent."""
     slug, (name, value) = slug_of(integration), distinctive(integration)
     with borrowed(caller, path, integration):
         if caller.put(path / slug, without(least_settings(integration), name)).is_served:
@@ -316,14 +314,14 @@ def must_begin_anew(caller: Caller, path: Path, integration: Fixture) -> None:
 
 
 def is_listed(caller: Caller, path: Path, slug: str) -> bool:
-    """Tell whether a list has an integration; one that cannot be read shows none."""
+    """Tell whether a list has an integration; an unreadable list counts as having none."""
     with suppress(Unmet):
         return bool(caller.whole_list(path).having(slug=slug))
     return False
 
 
 def untouched_projects() -> list[Fixture]:
-    """Return projects that no other test has an integration in meanwhile, as far as the profile has such."""
+    """Return projects in which no other test has an integration meanwhile, as far as the profile has any."""
     fixtures = current_run().profile.fixtures
     names = ("fresh_project", "empty_project", "subgroup_project")
     return [entry for name in names for entry in fixtures.get(name, ())]

@@ -1,4 +1,4 @@
-"""Job token scope: the limit on inbound access, and how far what is changed there reaches."""
+"""Job token scope: the limit on inbound access, and which projects a change affects."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from conformance.suite import Fixture
     from conformance.suite.arrange.job_token_scope import Allowlist
 
-#: May follow from whom other projects let in.
+#: Fields that may depend on which other projects allow access.
 DERIVED = "outbound_enabled"
 
 
@@ -50,7 +50,7 @@ def listed_projects(
     project: Fixture,
     allowlist_projects: tuple[Fixture, ...],
 ) -> Iterator[tuple[Fixture, ...]]:
-    """The projects that may be let in, none of which is; put back after the story."""
+    """The projects that may be allowed, none of which is; restored after the story."""
     with PROJECTS.borrowed(maintainer, project, allowlist_projects):
         yield allowlist_projects
 
@@ -61,14 +61,14 @@ def listed_groups(
     project: Fixture,
     allowlist_groups: tuple[Fixture, ...],
 ) -> Iterator[tuple[Fixture, ...]]:
-    """The groups that may be let in, none of which is; put back after the story."""
+    """The groups that may be allowed, none of which is; restored after the story."""
     with GROUPS.borrowed(maintainer, project, allowlist_groups):
         yield allowlist_groups
 
 
 @pytest.fixture
 def switch(maintainer: Caller, project: Fixture) -> Iterator[Path]:
-    """The settings, put back as they were after a story."""
+    """The settings, restored after a story."""
     with limit_kept(maintainer, project):
         yield scope_path(project)
 
@@ -77,8 +77,7 @@ def switch(maintainer: Caller, project: Fixture) -> Iterator[Path]:
 
 
 def test_switching_the_limit_on_and_off_shows_in_the_settings(maintainer: Caller, switch: Path) -> None:
-    """
-    Start from off wherever that can be reached: a limit that is always on says nothing about switching it on.
+    """Start from off if that is possible: a limit that is always on shows nothing about switching it on.
 
     First by a maintainer, and then by an owner, if the profile names one.
     """
@@ -96,7 +95,7 @@ def test_switching_the_limit_on_and_off_shows_in_the_settings(maintainer: Caller
 
 
 def test_the_limit_is_switched_off_while_somebody_is_let_in(maintainer: Caller, project: Fixture, switch: Path) -> None:
-    """Whoever is on a list keeps no limit on. Of the lists, those count for which the profile names somebody."""
+    """An entry on a list must not keep the limit on. Only lists with a fixture in the profile are tested."""
     left_to_others("job-token-scope.switch.off")
     with ExitStack() as lists, suppress(Unmet):
         for allowlist in (PROJECTS, GROUPS):
@@ -108,7 +107,7 @@ def test_the_limit_is_switched_off_while_somebody_is_let_in(maintainer: Caller, 
 
 
 def off_must_be_shown_or_refused(caller: Caller, path: Path) -> None:
-    """Expect that the limit is off after it was switched off, or still on where an installation may forbid that."""
+    """Expect that the limit is off after it was switched off, or still on if an installation may enforce it."""
     off = caller.patch(path, {"enabled": False})
     if off.exchange.is_refusal and may_enforce(caller):
         caller.get(path).must_hold(inbound_enabled=True)
@@ -118,7 +117,7 @@ def off_must_be_shown_or_refused(caller: Caller, path: Path) -> None:
 
 
 def may_enforce(caller: Caller) -> bool:
-    """From 18.0 on an installation may forbid to switch the limit off; of an unknown version that may hold too."""
+    """From 18.0 on, an installation may forbid switching the limit off; an unknown version may be such a one."""
     version = caller.target_version
     return version is None or version >= Version.parse("18.0")
 
@@ -135,7 +134,7 @@ def test_switching_to_what_holds_already_succeeds_and_keeps_it(maintainer: Calle
 
 
 def test_a_second_reader_sees_that_the_limit_was_switched(maintainer: Caller, owner: Caller, switch: Path) -> None:
-    """Who has read the settings before may not be shown them from memory."""
+    """A caller who has read the settings before must not get cached ones."""
     bots = [caller_named("project_bot")] if "project_bot" in current_run().profile.actors else []
     readers = [owner, *(bot for bot in bots if bot.get(switch).is_served)]
     for enabled in (False, True):
@@ -158,7 +157,7 @@ def test_a_change_of_one_list_leaves_the_other(
     listed_projects: tuple[Fixture, ...],
     listed_groups: tuple[Fixture, ...],
 ) -> None:
-    """A project and a group of the same number, where the profile has two, are the likeliest to be mixed up."""
+    """A project and a group of the same number, if the profile has two, are most likely to be mixed up."""
     targets = {PROJECTS: [one.id for one in listed_projects], GROUPS: [one.id for one in listed_groups]}
     twins = [number for number in targets[PROJECTS] if number in targets[GROUPS]]
     for changed, other in ((PROJECTS, GROUPS), (GROUPS, PROJECTS)):
@@ -171,7 +170,7 @@ def test_a_change_of_one_list_leaves_the_other(
         ):
             maintainer.post(changed.of(project), changed.body(target)).given_served()
             maintainer.delete(changed.of(project) / target).given_served()
-            # Of one table for both lists, a number that is on the other one alone may be all that is looked for.
+            # If one table holds both lists, the lookup may find a number that is only on the other one.
             if kept not in changed.ids(maintainer, project):
                 maintainer.delete(changed.of(project) / kept).must_not_break()
 
@@ -198,7 +197,7 @@ def test_a_project_and_the_group_that_it_lies_in_are_let_in_each_by_itself(
 
 
 def are_listed(caller: Caller, project: Fixture, entries: Sequence[tuple[Allowlist, Fixture]]) -> bool:
-    """Tell whether each of these is on its list: an addition of what is there already may be refused."""
+    """Tell whether each of these is on its list, because adding an existing entry may be refused."""
     return all(one.id in lists.ids(caller, project) for lists, one in entries)
 
 
@@ -210,7 +209,7 @@ def test_a_change_in_one_project_leaves_the_other_projects(
     listed_projects: tuple[Fixture, ...],
     listed_groups: tuple[Fixture, ...],
 ) -> None:
-    """An allowlist that leaks into the neighbour, even one that is let in itself, gives access that nobody granted."""
+    """An entry that leaks into the neighbour, even an allowed one, gives access that nobody granted."""
     (leaked, shared_project), (added, shared_group) = listed_projects[:2], listed_groups[:2]
     limit = maintainer.read(switch)["inbound_enabled"]
 
@@ -235,7 +234,7 @@ def test_a_change_in_one_project_leaves_the_other_projects(
             PROJECTS.given_added(maintainer, one, shared_project.id)
             GROUPS.given_added(maintainer, one, shared_group.id)
         let_each_other_in_and_one_goes(maintainer, project, sibling_project)
-        PROJECTS.given_removed(maintainer, sibling_project, project.id, leaked.id)  # leaked there earlier, say
+        PROJECTS.given_removed(maintainer, sibling_project, project.id, leaked.id)  # for example, leaked there earlier
         PROJECTS.given_removed(maintainer, project, sibling_project.id)
         with (
             verifies("job-token-scope.allowlists.belong-to-their-project"),
@@ -244,7 +243,7 @@ def test_a_change_in_one_project_leaves_the_other_projects(
             for target in (sibling_project.id, leaked.id):
                 maintainer.post(PROJECTS.of(project), PROJECTS.body(target)).given_served()
             maintainer.post(GROUPS.of(project), GROUPS.body(added.id)).given_served()
-            # Removed before the limit moves: entries need not outlive a limit that is switched off.
+            # Removed before the limit changes, because entries need not survive a limit that is switched off.
             for target in (leaked.id, shared_project.id):
                 maintainer.delete(PROJECTS.of(project) / target).given_served()
             for target in (added.id, shared_group.id):
@@ -252,13 +251,13 @@ def test_a_change_in_one_project_leaves_the_other_projects(
             switched = maintainer.patch(switch, {"enabled": not limit})
         left_to_others("job-token-scope.switch.off")  # unless it was on until now
         if limit is True and switched.is_served:
-            # Somebody is let in all the while, which keeps no limit from being switched off.
+            # An entry exists all the time, which must not keep the limit on.
             with verifies("job-token-scope.switch.off"):
                 maintainer.get(switch).must_hold(inbound_enabled=False)
 
 
 def let_each_other_in_and_one_goes(maintainer: Caller, one: Fixture, other: Fixture) -> None:
-    """Expect that a project which removes another one stays on the list of that one."""
+    """Expect that a project which removes another one stays on the other's list."""
     both = ((one, other), (other, one))
     if all(maintainer.post(PROJECTS.of(by), PROJECTS.body(target.id)).is_served for by, target in both):
         with verifies("job-token-scope.allowlists.belong-to-their-project"):
@@ -276,7 +275,7 @@ def test_the_limit_that_is_switched_while_somebody_is_let_in_is_switched(
     switch: Path,
     listed_projects: tuple[Fixture, ...],
 ) -> None:
-    """Limit and lists may be one record, which whoever is let in at the same time writes as it was before."""
+    """Limit and lists may be one record, which a concurrent addition writes back with the old limit."""
     path, target = PROJECTS.of(project), listed_projects[0].id
     for _ in range(ROUNDS):
         is_off = maintainer.patch(switch, {"enabled": False}).is_served and not limit_of(maintainer, project)
@@ -294,7 +293,7 @@ def test_the_limit_that_is_switched_while_somebody_is_let_in_is_switched(
 
 
 def test_a_limit_is_no_limit_of_the_project_beside_it(maintainer: Caller) -> None:
-    """What is kept for a namespace shows in two projects of it alone."""
+    """Data stored per namespace only shows in two projects of it."""
     one, other = next(projects_side_by_side(current_run().profile), (None, None))
     if one is None or other is None or not all(maintainer.get(scope_path(each)).is_served for each in (one, other)):
         left_to_others()
@@ -302,18 +301,18 @@ def test_a_limit_is_no_limit_of_the_project_beside_it(maintainer: Caller) -> Non
     with limit_kept(maintainer, one) as limit:
         before = limit_of(maintainer, other)
         if not maintainer.patch(scope_path(one), {"enabled": not limit}).is_served:
-            left_to_others()  # an installation may enforce the limit: what was not switched shows nowhere
+            left_to_others()  # an installation may enforce the limit: a switch without effect shows nowhere
             return
         with verifies("job-token-scope.allowlists.belong-to-their-project"):
             maintainer.get(scope_path(other)).must_hold(inbound_enabled=before)
-            # To both values: one of them the other project has already, as after an earlier try.
+            # To both values, because the other project has one of them already, for example after an earlier try.
             for wanted in (limit, not limit):
                 maintainer.patch(named_otherwise(scope_path(one), one, maintainer), {"enabled": wanted})
                 maintainer.get(scope_path(other)).must_hold(inbound_enabled=before)
 
 
 def test_who_leaves_the_list_of_a_project_stays_on_that_of_the_project_beside_it(maintainer: Caller) -> None:
-    """For lists that are kept by namespace, or are cleared for it as a whole."""
+    """For lists that are stored by namespace, or cleared for it as a whole."""
     left_to_others("job-token-scope.allowlists.belong-to-their-project")
     fixtures = current_run().profile.fixtures
     for pair in islice(projects_side_by_side(current_run().profile), 1):
@@ -338,7 +337,7 @@ def test_no_operation_reads_or_changes_a_project_that_does_not_exist(
     listed_projects: tuple[Fixture, ...],
     listed_groups: tuple[Fixture, ...],
 ) -> None:
-    """Removals are left out: what is to be removed there is gone either way."""
+    """Removals are left out, because afterwards nothing is listed there anyway."""
     calls = (
         ("GET", "", None),
         ("PATCH", "", {"enabled": True}),

@@ -1,4 +1,4 @@
-"""Job token scope: what the entries of the two allowlists say of the projects and groups that they stand for."""
+"""Job token scope: how the entries of the two allowlists describe their projects and groups."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_entry_of_a_project_describes_it(
     targets = allowlist_projects[:2]
     inside = current_run().profile.fixtures.get("subgroup_project", ())[:1]
     with PROJECTS.borrowed(maintainer, project, (*targets, *inside)):
-        # Who may put a project on the list that lies further inside is open.
+        # Who may add the project at the deeper level is open.
         taken = [one for one in inside if maintainer.post(PROJECTS.of(project), PROJECTS.body(one.id)).is_served]
         entries = added_entries(maintainer, PROJECTS, project, targets)
         deeper = [entry for one in taken for entry in maintainer.list(PROJECTS.of(project)).having(id=one.id)]
@@ -47,7 +47,7 @@ def test_the_entry_of_a_project_describes_it(
     with verifies("job-token-scope.project-entry.fields", go_on=True):
         branch = entries[0].get("default_branch")
         must(isinstance(branch, str) and bool(branch), "default_branch as text", repr(branch))
-    # Where the profile knows of no group around, or the service counts namespaces and groups each by themselves.
+    # If the profile knows no surrounding group, or the service numbers namespaces and groups separately.
     left_to_others("job-token-scope.project-entry.namespace.parent-id")
     numbers = [
         (name, number, dict(entry["namespace"]).get(name))
@@ -61,7 +61,7 @@ def test_the_entry_of_a_project_describes_it(
     with verifies("job-token-scope.project-entry.is-of-one-project"):
         for entry in (*entries, *deeper):
             must_be_of_one_project(entry)
-        # Two projects may have one name, in groups of one name as well; their paths and addresses are their own.
+        # Two projects may have one name, in groups of one name as well; but their paths and addresses differ.
         same_name = entries[0].get("name") == entries[1].get("name")
         names = ("path_with_namespace", "web_url", "http_url_to_repo", "ssh_url_to_repo")
         for name in names if same_name else (*names, "name_with_namespace"):
@@ -72,7 +72,7 @@ def test_the_entry_of_a_project_describes_it(
 
 
 def must_be_of_one_project(entry: Entry) -> None:
-    """Expect that paths and names of an entry are those of one project, and of the namespace that it lies in."""
+    """Expect that paths and names of an entry are those of one project and its namespace."""
     namespace = entry.get("namespace")
     given(isinstance(namespace, dict), "the entry has no namespace to look at")
     full_path = f"{dict(namespace or {}).get('full_path')}/{entry.get('path')}"
@@ -82,7 +82,7 @@ def must_be_of_one_project(entry: Entry) -> None:
 
 
 def places_of(entry: Entry) -> dict[str, int]:
-    """Return the numbers that the profile gives for the namespace of an entry, and for the group around it."""
+    """Return the numbers that the profile gives for the namespace of an entry, and for the surrounding group."""
     groups = (
         one for name in ("group", "subgroup", "nested_subgroup") for one in current_run().profile.fixtures.get(name, ())
     )
@@ -102,10 +102,9 @@ def test_a_project_is_described_alike_on_every_list(
     sibling_project: Fixture,
     allowlist_projects: tuple[Fixture, ...],
 ) -> None:
-    """
-    What may move by itself, such as stars and the last activity, is left out.
+    """Values that may change by themselves, such as stars and the last activity, are left out.
 
-    One of them has no description, if there is such, and stands behind another one on the first list alone.
+    If possible, one of them has no description, and is behind another one only on the first list.
     """
     targets = [allowlist_projects[0], *(one for one in allowlist_projects[1:] if not one.get("description"))][:2]
     with (
@@ -119,7 +118,7 @@ def test_a_project_is_described_alike_on_every_list(
         for one, other in zip(here, alone[::-1], strict=True):
             for name in ("name", "name_with_namespace", "path", "path_with_namespace", "created_at", "web_url"):
                 must_show(other, name, str(one.get(name)))
-            # A project without a description has none on every list, whatever stands before it there.
+            # A project without a description has none on every list, whatever entry is before it.
             for name in ("description", "default_branch"):
                 must(one.get(name) == other.get(name), f"{name} = {one.get(name)!r}", f"{name} = {other.get(name)!r}")
             numbers = [dict(entry.get("namespace") or {}).get("id") for entry in (one, other)]
@@ -144,11 +143,10 @@ def test_the_entry_of_a_group_describes_it(
 def test_a_group_inside_another_one_is_let_in_and_kept_by_itself(
     maintainer: Caller, sibling_project: Fixture, group: Fixture, project: Fixture
 ) -> None:
-    """
-    Who may let such a group in is open; what is let in is this group and no other.
+    """Who may add such a group is open; an addition adds this group and no other.
 
-    The project lies in neither: its own group may be let in by itself, for good. One that the group holds is let in by
-    itself as well, which the group neither makes needless nor takes along, nor goes along with.
+    The project is in neither, because its own group may always have access. A project inside the group is added too:
+    the group must neither make that entry unnecessary, nor be added or removed with it.
     """
     inner = current_run().profile.fixtures.get("subgroup", ())[:1]
     path = GROUPS.of(sibling_project)
@@ -167,7 +165,7 @@ def test_a_group_inside_another_one_is_let_in_and_kept_by_itself(
         shown, name = listed.the(id=taken[0]).get("name"), inner[0].get("name")
         if isinstance(name, str):
             with verifies("job-token-scope.group-entry.describes-target", go_on=True):
-                # Whether the names of the groups around it are told as well is open.
+                # Whether the entry also names the surrounding groups is open.
                 must(name in str(shown), f"a name with {name!r} in it", f"name = {shown!r}")
         else:
             left_to_others("job-token-scope.group-entry.describes-target")
@@ -193,15 +191,15 @@ def test_a_group_inside_another_one_is_let_in_and_kept_by_itself(
             left_to_others("job-token-scope.allowlists.are-separate")
 
 
-# -- what is named beside the project ----------------------------------------------------------------------------------
+# -- entries besides the usual ones ------------------------------------------------------------------------------------
 
-#: Projects and groups that are on no list for any other test, in which the maintainer has a role.
+#: Projects and groups that no other test adds, in which the maintainer has a role.
 OTHER_PROJECTS = ("sibling_project", "fuzz_project", "public_project", "fresh_project", "allowlist_project")
 OTHER_GROUPS = ("sibling_group", "fuzz_group", "fresh_group", "export_group", "allowlist_group")
 
 
 def test_a_project_and_a_group_of_one_number_are_two_entries(maintainer: Caller, project: Fixture) -> None:
-    """Where both lists are one table, whoever takes the one off takes the other off as well."""
+    """If one table holds both lists, removing one of them removes the other one as well."""
     twins = of_one_number()
     if twins is None:
         left_to_others()
@@ -212,15 +210,15 @@ def test_a_project_and_a_group_of_one_number_are_two_entries(maintainer: Caller,
             GROUPS.given_added(maintainer, project, number)
             GROUPS.given_removed(maintainer, project, number)
             PROJECTS.given_added(maintainer, project, number)
-        except Unmet:  # who may put what on a list is open
+        except Unmet:  # who may add what to a list is open
             left_to_others()
             return
         with verifies("job-token-scope.allowlists.are-separate"):
-            # It was taken while the project of its number was on no list, so nothing but that one is in its way.
+            # It was accepted while the project of its number was on no list, so only that one can prevent it.
             maintainer.post(GROUPS.of(project), GROUPS.body(number)).must_be(201)
             with unchanged(lambda: GROUPS.ids(maintainer, project), "the list of groups"):
                 maintainer.delete(PROJECTS.of(project) / number).given_served()
-            # And so it is the other way round: the project was taken while no group of its number was on a list.
+            # The same in the other direction: the project was accepted while no group of its number was on a list.
             maintainer.post(PROJECTS.of(project), PROJECTS.body(number)).must_be(201)
             with unchanged(lambda: PROJECTS.ids(maintainer, project), "the list of projects"):
                 maintainer.delete(GROUPS.of(project) / number).given_served()
@@ -237,7 +235,7 @@ def of_one_number() -> tuple[Fixture, Fixture] | None:
 def test_a_role_in_what_is_let_in_is_none_in_the_project(
     maintainer: Caller, project: Fixture, sibling_project: Fixture
 ) -> None:
-    """The bot of a token has its role in one project alone; it may not let that one into another, nor take it off."""
+    """The bot of a token has its role in only one project; it may neither add that one to another nor remove it."""
     path = PROJECTS.of(sibling_project)
     bot = caller_named("project_bot") if is_known("project_bot") else None
     if bot is None or not bot.get(scope_path(sibling_project)).exchange.is_refusal:
@@ -254,13 +252,13 @@ def test_a_role_in_what_is_let_in_is_none_in_the_project(
         removed.must_be_refused(beside=maintainer.delete(path / project.id))
 
 
-# -- who added it, and who takes it off --------------------------------------------------------------------------------
+# -- who adds and who removes ------------------------------------------------------------------------------------------
 
 
 def test_an_entry_is_removed_by_another_one_than_who_added_it(
     maintainer: Caller, owner: Caller, project: Fixture
 ) -> None:
-    """The role is all that is asked for: who has it may take off what somebody else let in."""
+    """Only the role matters: an actor who has it may remove what another one added."""
     fixtures = current_run().profile.fixtures
     with limit_on(maintainer, project):
         projects = removed_crosswise(PROJECTS, project, maintainer, owner, fixtures.get("fresh_project", ())[:1])
@@ -282,10 +280,9 @@ def test_an_entry_is_removed_by_another_one_than_who_added_it(
 def removed_crosswise(
     allowlist: Allowlist, project: Fixture, one: Caller, other: Caller, targets: Sequence[Fixture]
 ) -> list[Answer]:
-    """
-    Let each of two callers remove what the other one added, and return the answers; none where it was listed before.
+    """Let each of two callers remove what the other one added, and return the answers; None if it was listed before.
 
-    A service may ask for a role in the target too: whoever adds it has that, and whoever does not is not looked at.
+    A service may also require a role in the target: who adds it has that; callers without it are left out.
     """
     path, answers = allowlist.of(project), []
     for target in targets:

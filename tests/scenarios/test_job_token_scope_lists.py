@@ -1,4 +1,4 @@
-"""Job token scope: the two allowlists, told in the same stories: what is added, what is removed, what is refused."""
+"""Job token scope: the same stories for both allowlists: what is added, what is removed, what is refused."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def of_both_lists(**ids: tuple[str, str]) -> pytest.MarkDecorator:
-    """Tell a story of either list, with its own ids of what is verified: that of the projects first."""
+    """Run a story for each list, with the list's own ids of requirements: first that of projects."""
     stories = list(zip((PROJECTS, GROUPS), *ids.values(), strict=True))
     return pytest.mark.parametrize(("allowlist", *ids), stories, ids=["allowlist", "groups-allowlist"])
 
@@ -48,7 +48,7 @@ def targets(
     project: Fixture,
     request: pytest.FixtureRequest,
 ) -> Iterator[tuple[Fixture, ...]]:
-    """What may be put on a list, none of which is on it; the limit is on, and all is put back after the story."""
+    """What may be added to a list, none of which is on it; the limit is on; everything is restored afterwards."""
     found: tuple[Fixture, ...] = request.getfixturevalue(f"{allowlist.fixture}s")
     with allowlist.borrowed(maintainer, project, found):
         yield found
@@ -80,7 +80,7 @@ def test_an_added_target_is_listed(
             if not listed.having(id=one.id)
         ]
         with allowlist.left_as_found(maintainer, project, near):
-            # Whether what is so near may be put on a list is open; where that is served, it is written down.
+            # Whether a target so near may be added is open; if it is served, that is recorded.
             for one in near:
                 if maintainer.post(path, allowlist.body(one.id)).is_served:
                     try:
@@ -103,7 +103,7 @@ def test_a_removed_target_is_gone(
 ) -> None:
     """A target that keeps its access after removal is a security hole, whatever the status code said.
 
-    One that an earlier removal left on the list serves as well as one that is added now: the list is not cleared first.
+    An entry that an earlier removal left on the list is as good as a new one: the list is not cleared first.
     """
     path = allowlist.of(project)
     first, second = request.getfixturevalue(f"{allowlist.fixture}s")[:2]
@@ -199,7 +199,7 @@ def test_adding_or_removing_one_target_leaves_every_other_entry(
 ) -> None:
     path = allowlist.of(project)
     first, second, third = (target.id for target in targets[:3])
-    # What came back by itself after an earlier test, or after this one, must not keep this one from seeing that.
+    # An entry that came back by itself after an earlier test, or after this one, must not hide that.
     allowlist.given_removed(maintainer, project, first, second, third)
     untouched = allowlist.ids(maintainer, project)
     with verifies(leaves_others):
@@ -212,7 +212,7 @@ def test_adding_or_removing_one_target_leaves_every_other_entry(
         maintainer.list(path).must_be_of({*untouched, second, third})
         maintainer.post(path, allowlist.body(first)).must_be_served()
         maintainer.list(path).must_be_of({*untouched, first, second, third})
-        # The third one is not the oldest of those that are there.
+        # The third one is not the oldest entry.
         maintainer.delete(named_otherwise(path, project, maintainer) / third).given_served()
         maintainer.list(path).must_be_of({*untouched, first, second})
         maintainer.delete(path / second).given_served()
@@ -234,7 +234,7 @@ def test_a_second_reader_sees_what_was_added_and_removed(
     project: Fixture,
     targets: tuple[Fixture, ...],
 ) -> None:
-    """Who has read the list before may not be shown it from memory. An administrator may be shown it or refused."""
+    """A caller who has read the list before must not get a cached one. An administrator may be served or refused."""
     path, target = allowlist.of(project), targets[0]
     readers = [owner, *(caller for caller in administrators() if caller.get(path, per_page=1).is_served)]
     given(not owner.list(path).having(id=target.id), "the target is listed before it was added")
@@ -259,7 +259,7 @@ def test_two_who_add_at_the_same_time_both_have_added(
     project: Fixture,
     targets: tuple[Fixture, ...],
 ) -> None:
-    """Both are told that their target was added; one who was refused meanwhile would show nothing."""
+    """Both are told that their target was added; a caller who was refused meanwhile shows nothing."""
     path, (first, second) = allowlist.of(project), targets[:2]
     with verifies(side_by_side):
         for _ in range(ROUNDS):
@@ -270,7 +270,7 @@ def test_two_who_add_at_the_same_time_both_have_added(
             for target, added in zip((first, second), answers, strict=True):
                 added.given_served().must_hold(**{allowlist.parameter: target.id})
             listed = maintainer.list(path).must_contain_once(id=first.id).must_contain_once(id=second.id)
-            switch = partial(maintainer.patch, scope_path(project), {"enabled": True})  # as it is
+            switch = partial(maintainer.patch, scope_path(project), {"enabled": True})  # unchanged
             for other in (partial(maintainer.delete, path / first.id), switch):
                 allowlist.given_removed(maintainer, project, second.id)
                 for done in at_once(other, partial(owner.post, path, allowlist.body(second.id))):
@@ -290,7 +290,7 @@ def test_two_who_add_to_both_lists_at_the_same_time_both_have_added(
     allowlist_projects: tuple[Fixture, ...],
     allowlist_groups: tuple[Fixture, ...],
 ) -> None:
-    """Where both lists are one record, whoever writes it last takes back what was added to the other one."""
+    """If both lists are one record, the last writer undoes what was added to the other list."""
     targets = {PROJECTS: allowlist_projects[:1], GROUPS: allowlist_groups[:1]}
     with (
         PROJECTS.borrowed(maintainer, project, targets[PROJECTS]),

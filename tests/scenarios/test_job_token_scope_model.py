@@ -1,4 +1,4 @@
-"""Job token scope, explored: both allowlists and the limit follow a model, whatever the order of moves."""
+"""Job token scope, explored: both allowlists and the limit follow a model, in any order of moves."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ids:
-    """The requirements that the moves of one list are held against."""
+    """The requirements that the moves of one list are checked against."""
 
     present: str
     gone: str
@@ -85,15 +85,14 @@ def test_lists_and_limit_follow_the_model_in_any_order_of_moves(
         explore(suite, machine(project, targets, (maintainer, owner)))
 
 
-def machine(  # noqa: C901 - a machine is its rules, and they share what they are drawn from
+def machine(  # noqa: C901 - a machine consists of its rules, which share what they are drawn from
     project: Fixture,
     targets: Mapping[Allowlist, tuple[int, ...]],
     callers: tuple[Caller, ...],
 ) -> type[Model]:
-    """
-    Make a state machine for one project, whose moves several callers take in turns.
+    """Make a state machine for one project, whose moves several callers make in turns.
 
-    Lists are changed while the limit is on: nothing says whether entries live without it, or come back with it.
+    Lists are changed while the limit is on: nothing says whether entries survive without it, or come back with it.
     """
     lists = st.sampled_from(list(targets)) if targets else st.nothing()
     places = st.integers(0, 2)
@@ -147,7 +146,7 @@ def machine(  # noqa: C901 - a machine is its rules, and they share what they ar
                 self.look_again()
 
         def look_again(self) -> None:
-            """Take the lists as they are now; but nothing is on them that was removed before, or never added."""
+            """Take over the current lists, but without entries that were removed before or never added."""
             for allowlist, wanted in self.model.items():
                 shown = allowlist.ids(reader, project)
                 back = shown & set(targets[allowlist]) - wanted
@@ -156,7 +155,7 @@ def machine(  # noqa: C901 - a machine is its rules, and they share what they ar
                 self.model[allowlist] = shown
 
         def compare(self, changed: Allowlist, requirement: str, target: int) -> None:
-            """Hold a list against the model, each difference against the requirement that it breaks."""
+            """Compare a list with the model; each difference fails the requirement that it breaks."""
             shown, wanted = changed.ids(reader, project), self.model[changed]
             actual = f"{changed.segment} = {sorted(shown, key=str)}"
             with verifies(requirement):
@@ -189,10 +188,9 @@ def test_the_limit_stays_whoever_comes_to_the_lists_or_goes_as_the_last_one(
     allowlist_projects: tuple[Fixture, ...],
     allowlist_groups: tuple[Fixture, ...],
 ) -> None:
-    """
-    On or off.
+    """With the limit on or off.
 
-    Whether entries are taken while it is off is open, and so is whether it can be switched off from 18.0 on.
+    Whether entries are accepted while it is off is open, and so is whether it can be switched off from 18.0 on.
     """
     limit, settings = partial(limit_of, maintainer, project), scope_path(project)
     lists = {PROJECTS: allowlist_projects[:1], GROUPS: allowlist_groups[:1]}

@@ -1,4 +1,4 @@
-"""Merge request approvals: who approves, who takes it back, who resets, and what the status says of it."""
+"""Merge request approvals: who approves, who withdraws an approval, who resets, and what the status shows."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from conformance.suite.moments import is_later
 if TYPE_CHECKING:
     from conformance.suite import Fixture
 
-#: Of a small service, the ids of some merge requests are iids of others: these may have one that is not.
+#: In a small service, the ids of some merge requests are iids of others: these may have one that is not.
 MORE = ("reset_merge_request", "untouched_merge_request", "code_owner_merge_request")
 
 
@@ -85,13 +85,13 @@ def test_the_number_of_a_merge_request_counts_within_its_project(
     merge_request: Fixture,
     second_merge_request: Fixture,
 ) -> None:
-    """An id that is taken for an iid shows, and approves, the merge request of somebody else."""
+    """If an id is read as an iid, the merge request of somebody else is shown and approved."""
     more = (each for name in MORE for each in current_run().profile.fixtures.get(name, ()))
     known = [each for each in (merge_request, second_merge_request, *more) if each.get("id") is not None]
     with verifies("merge-request-approvals.merge-request.by-iid"):
         asked = {fixture.id: maintainer.get(f"{project_path(project)}/merge_requests/{fixture.id}/approvals")
                  for fixture in known if fixture.id != fixture.get("iid")}  # fmt: skip
-        # What is served under its own number is another merge request, whose iid happens to be that number.
+        # A merge request served under its own number is another one, whose iid happens to be that number.
         telling = {number: answer for number, answer in asked.items() if not is_numbered(answer, number)}
         given(bool(telling), "each id that the profile gives is the iid of a merge request as well")
         control = maintainer.get(merge_request_path(project, merge_request) / "approvals")
@@ -168,7 +168,7 @@ def test_an_approval_counts_in_the_rule_that_names_its_caller(
 
 @dataclass(frozen=True)
 class Beyond:
-    """Who has approved, and how many approvals are left, after one that no rule needed any more."""
+    """Who has approved, and how many approvals are left, after one that no rule needed."""
 
     wanted: list[int]
     shown: list[int]
@@ -177,10 +177,9 @@ class Beyond:
 
 
 def approved_beyond(reader: Caller, review: Path, rule: int, first: int) -> Beyond | None:
-    """
-    Let one more approve than has to, and return what that came to.
+    """Let one more person approve than required, and return the result.
 
-    Whether more may approve than have to is open: None where it is refused, or nobody else is known.
+    Whether more may approve than required is open: None if it is refused, or nobody else is known.
     """
     more = current_run().profile.actors.get("second_approver")
     if more is None or more.id is None:
@@ -198,17 +197,16 @@ def approved_beyond(reader: Caller, review: Path, rule: int, first: int) -> Beyo
 
 
 def counted(reader: Caller, path: Path, number: int) -> list[int]:
-    """Return whom a rule of the approval state counts as having approved."""
+    """Return who counts as having approved for a rule of the approval state."""
     found = rule_in_state(state_of(reader, path), number).get("approved_by")
     given(isinstance(found, list), "the rule has no list approved_by")
     return ids_in(found)
 
 
 def counted_where_named(reader: Caller, path: Path, number: int, me: int) -> list[int]:
-    """
-    Return whom a rule that names a user counts as having approved, and whom others that name this user alone count.
+    """Return who counts for a rule that names a user, and who counts for others that name only this user.
 
-    An approval may count for one rule only, and nothing says for which.
+    An approval may count for only one rule, and nothing says for which.
     """
     found = counted(reader, path, number)
     rules = [rule for rule in state_of(reader, path)["rules"] if isinstance(rule, dict)]
@@ -243,7 +241,7 @@ def test_approving_another_commit_conflicts(
     approver: Caller,
     merge_request: Fixture,
 ) -> None:
-    """What was reviewed is not what would be merged."""
+    """The reviewed commit is not the one that would be merged."""
     approver.post(review / "approve").given_served()
     conflicts = []
     for place, sha in enumerate(other_shas(merge_request)):
@@ -262,7 +260,7 @@ def test_approving_another_commit_conflicts(
 
 
 def other_shas(merge_request: Fixture) -> list[str]:
-    """Return commits that are not the HEAD: three as like it as can be, a former one, and that of what is beside it."""
+    """Return commits that are not the HEAD: three as similar as possible, a former one, and that of a neighbour."""
     head = str(merge_request.get("sha") or "")
     if not head:
         return [OTHER_SHA]
@@ -277,7 +275,7 @@ def other_shas(merge_request: Fixture) -> list[str]:
 
 
 def namesakes(merge_request: Fixture) -> list[Fixture]:
-    """Return merge requests of other projects that have the number which this one has in its own."""
+    """Return merge requests of other projects that have this one's number."""
     known = current_run().profile.fixtures
     names = ("fuzz_merge_request", "sibling_merge_request", "password_merge_request")
     found = [one for name in names for one in known.get(name, ())[:1]]
@@ -289,7 +287,7 @@ def other_digit(digit: str) -> str:
 
 
 def of_administrators(reader: Caller, path: Path) -> list[Answer]:
-    """Return what administrators who may approve are answered when they send another commit."""
+    """Return the answers to administrators who may approve and send another commit."""
     conflicts = []
     for admin in administrators():
         if admin.actor is None or admin.actor.id is None:
@@ -308,7 +306,7 @@ def test_what_is_nearly_the_head_approves_nothing(
     approver: Caller,
     merge_request: Fixture,
 ) -> None:
-    """Which refusal it is, is left open: what is no whole sha may be taken for malformed as well."""
+    """Which refusal is open: a text that is no complete sha may also be treated as malformed."""
     head = str(given_in_profile(merge_request.get("sha"), "sha", "merge_request"))
     before = approvers_of(maintainer, review)
     refused = approver.post(review / "approve", {"sha": head[:-1] if near == "shortened" else f"{head}0"})
@@ -327,7 +325,7 @@ def test_a_conflict_about_the_commit_changes_nothing(
     second_approver: Caller,
 ) -> None:
     second_approver.post(joint_review / "approve").given_served()
-    # That the approver may approve beside the other one is seen first: a conflict is no refusal of somebody.
+    # First make sure that the approver may approve beside the other one: a conflict is not a refused actor.
     approver.post(joint_review / "approve").given_served()
     approver.post(joint_review / "unapprove").given_served()
     shown = approvers_of(maintainer, joint_review)
@@ -344,7 +342,7 @@ def test_a_conflict_about_the_commit_changes_nothing(
         verifies("merge-request-approvals.approve.other-sha-changes-nothing", go_on=True),
         unchanged(approvals, "approved_by and approvals_left"),
     ):
-        # Who approved before keeps that as well, whatever a second approval is answered with.
+        # Somebody who approved before keeps that too, whatever the answer to a second approval is.
         second_approver.post(joint_review / "approve", {"sha": OTHER_SHA})
         conflicts.append(approver.post(joint_review / "approve", {"sha": OTHER_SHA}))
         given(conflicts[0].status == 409, "the other commit is no conflict")
@@ -378,7 +376,7 @@ def test_approving_twice_lists_the_caller_once(review: Path, maintainer: Caller,
     with verifies("merge-request-approvals.approve.repeated"):
         again = approver.post(review / "approve").must_not_break()
         must_be_approved_by(maintainer, review, *before, user_id(approver))
-        # Nor twice by two calls of which neither has seen the other.
+        # Nor twice through two concurrent calls.
         for _ in range(ROUNDS):
             approver.post(review / "unapprove").given_served()
             both = at_once(*(partial(approver.post, review / "approve") for _ in range(2)))
@@ -393,7 +391,7 @@ def test_approving_twice_lists_the_caller_once(review: Path, maintainer: Caller,
 def test_how_a_developer_outside_the_rules_is_answered(
     maintainer: Caller, developer: Caller, project: Fixture, merge_request: Fixture
 ) -> None:
-    """Who may approve is left open, and so is what becomes of it: both are noted, and nothing is judged."""
+    """Who may approve is open, and so is the result: both are recorded, and nothing is judged."""
     path = merge_request_path(project, merge_request)
     given_open(maintainer, path)
     with approvals_put_back(maintainer, path, developer):
@@ -401,7 +399,7 @@ def test_how_a_developer_outside_the_rules_is_answered(
         if answer.is_served:
             is_listed = user_id(developer) in approvers_of(maintainer, path)
             listed = ", and is listed" if is_listed else ", and is not listed"
-            developer.post(path / "unapprove")  # also one that is not listed, which nothing else would take back
+            developer.post(path / "unapprove")  # even if it is not listed: nothing else would remove it
         observe(
             "merge-request-approvals.approve.by-developer-outside-rules",
             f"the approval of a developer whom no rule names answers {answer.status}{listed}",
@@ -417,7 +415,7 @@ def test_an_approval_can_be_taken_back_and_given_again(
     approver: Caller,
     second_approver: Caller,
 ) -> None:
-    """An approval that cannot be taken back approves what its caller no longer stands for."""
+    """An approval that cannot be withdrawn still counts although its giver no longer agrees."""
     before = approvers_of(maintainer, joint_review)
     for caller in (second_approver, approver):
         caller.post(joint_review / "approve").given_served()
@@ -455,21 +453,21 @@ def test_an_approval_can_be_taken_back_and_given_again(
     second_approver.post(joint_review / "approve").given_served()
     with verifies("merge-request-approvals.approve.keeps-others"):
         must_be_approved_by(maintainer, joint_review, *before, user_id(second_approver))
-    left_to_others("merge-request-approvals.approve.other-sha-conflicts")  # unless a third one may approve
+    left_to_others("merge-request-approvals.approve.other-sha-conflicts")  # unless a third person may approve
     if maintainer.actor is None or maintainer.actor.id is None:
         return
     left = approvers_of(maintainer, joint_review)
-    # Who has more rights takes back no more than that; whether a maintainer may approve at all is open.
+    # More rights do not let anybody withdraw others' approvals; whether a maintainer may approve at all is open.
     with approvals_put_back(maintainer, joint_review, maintainer):
         if maintainer.post(joint_review / "approve").is_served:
             maintainer.post(joint_review / "unapprove").given_served()
             with verifies("merge-request-approvals.unapprove.keeps-others"):
                 now = approvers_of(maintainer, joint_review)
                 must(set(left) <= {*now, user_id(maintainer)}, f"approved_by of {left}", str(now))
-            # Enough have approved by now, so that the next one may be waved through whatever was reviewed.
+            # Enough people have approved by now, so the next approval may be accepted whatever was reviewed.
             approver.post(joint_review / "approve").given_served()
             conflict = maintainer.post(joint_review / "approve", {"sha": OTHER_SHA})
-            # Whether more may approve than have to is open as well: where they may not, it is no conflict.
+            # Whether more may approve than required is open as well: if not, that is no conflict.
             if conflict.is_served or maintainer.post(joint_review / "approve").is_served:
                 with verifies("merge-request-approvals.approve.other-sha-conflicts"):
                     conflict.must_be(409)
@@ -481,7 +479,7 @@ def test_unapproving_without_an_approval_changes_nothing(
     approver: Caller,
     second_approver: Caller,
 ) -> None:
-    """Of one or two others, where a maintainer may approve as well."""
+    """Approvals of one or two others, if a maintainer may approve as well."""
     second_approver.post(joint_review / "approve").given_served()
     given(user_id(second_approver) in approvers_of(maintainer, joint_review), "the other approval does not show")
     also = maintainer.post(joint_review / "approve")

@@ -1,4 +1,4 @@
-"""Merge request approvals: values that nobody could take for the right type are refused and change nothing."""
+"""Merge request approvals: values that are clearly of a wrong type are refused and change nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Body = dict[str, Any]
 
-#: No number, no truth value, no text and no list, whatever a service converts.
+#: No number, no truth value, no text and no list, even after any conversion.
 AN_OBJECT: Body = {"conformance": "abc"}
 
 
@@ -51,7 +51,7 @@ def test_no_rule_arises_from_a_creation_that_cannot_be_read(
     maintainer: Caller,
     approver: Caller,
 ) -> None:
-    """The same creation without the mistake is served. What is None here is left out."""
+    """The same creation without the mistake is served. A value of None here is left out."""
     right: Body = {"name": fresh_name(), "approvals_required": 4, "user_ids": [user_id(approver)]}
     sent = {name: value for name, value in {**right, **wrong}.items() if value is not None}
     before = maintainer.list(merge_request_rules).ids()
@@ -102,7 +102,7 @@ def test_an_object_in_place_of_a_list_gives_a_new_rule_no_approver(
     approver: Caller,
     approver_group: Fixture,
 ) -> None:
-    """Refused or left out of account: what was sent names somebody, but not in a list."""
+    """Refused or ignored: the sent value names somebody, but not in a list."""
     with verifies("merge-request-approvals.rules.create.approvers-are-lists"):
         for name, number in (("user_ids", user_id(approver)), ("group_ids", approver_group.id)):
             control = created(maintainer, merge_request_rules, **{name: [number]})
@@ -123,7 +123,7 @@ def test_an_object_in_place_of_usernames_gives_a_new_rule_no_approver(
 
 
 def must_name_nobody(caller: Caller, rules: Path, **more: object) -> None:
-    """Expect a refusal of which nothing comes, or a rule that names neither users nor groups."""
+    """Expect a refusal that creates nothing, or a rule that names neither users nor groups."""
     answer, made = attempt(caller, rules, approvals_required=4, **more)
     must_be_dropped_or_refused(answer, made)
     for rule in made:
@@ -162,7 +162,7 @@ def test_an_object_in_place_of_usernames_adds_no_approver_to_a_rule(
 
 
 def must_add_nobody(caller: Caller, rule: Path, body: Body, named: Caller) -> None:
-    """Send an update with an object in place of a list, and expect nobody in the rule but who was named before."""
+    """Send an update with an object in place of a list, and expect no new approver in the rule."""
     caller.put(rule, body).must_not_break()
     users, groups = approvers_named(caller.read(rule))
     must(not groups and set(users) <= {user_id(named)}, "no approver added", f"users {users}, {groups}")
@@ -172,7 +172,7 @@ def must_add_nobody(caller: Caller, rule: Path, body: Body, named: Caller) -> No
 
 
 def test_a_rule_is_not_found_by_just_any_text(merge_request_rules: Path, maintainer: Caller, approver: Caller) -> None:
-    """Whether it is found by its name as well is open."""
+    """Whether a rule is also found by its name is open."""
     rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
     with verifies("merge-request-approvals.rules.read-one.rule-id-is-integer", go_on=True):
         control = maintainer.get(merge_request_rules / rule["id"])
@@ -231,7 +231,7 @@ def test_an_optional_text_that_cannot_be_read_is_refused_or_ignored(
     project: Fixture,
     merge_request: Fixture,
 ) -> None:
-    """A service may leave out of account what it cannot read; then it approves as it would have without it."""
+    """A service may ignore what it cannot read; then it approves as it would without it."""
     with under_review(maintainer, merge_request_path(project, merge_request), approver) as path:
         before = approvers_of(maintainer, path)
         with verifies(requirement):

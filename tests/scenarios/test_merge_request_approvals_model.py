@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from conformance.suite import Fixture, SuiteSession
 
-#: How many approvals a rule asks for.
+#: How many approvals a rule requires.
 NUMBERS = (4, 5)
-#: How many rules a merge request is given at most.
+#: Maximum number of rules in a merge request.
 MOST_RULES = 4
 
 
@@ -46,7 +46,7 @@ def places(
     merge_request: Fixture,
     reset_merge_request: Fixture,
 ) -> Iterator[tuple[Path, Path]]:
-    """Two open merge requests with a rule that names both approvers, left as they were found."""
+    """Two open merge requests with a rule that names both approvers, restored afterwards."""
     found = merge_request_path(project, reset_merge_request), merge_request_path(project, merge_request)
     users = [user_id(approver), user_id(second_approver)]
     with ExitStack() as stack:
@@ -77,7 +77,7 @@ def test_approvals_of_merge_requests_follow_the_model(
     explore(suite, approvals(places, maintainer, (approver, second_approver), project_bot))
 
 
-def approvals(  # noqa: C901 - a machine is its rules, and they share what they are drawn from
+def approvals(  # noqa: C901 - a machine consists of its rules, which share what they are drawn from
     places: tuple[Path, Path],
     reader: Caller,
     callers: tuple[Caller, ...],
@@ -128,21 +128,21 @@ def approvals(  # noqa: C901 - a machine is its rules, and they share what they 
                 "merge-request-approvals.unapprove.keeps-others",
             )
 
-        @precondition(lambda self: self.model[0])  # where there is nothing to clear, nothing shows when it has been
+        @precondition(lambda self: self.model[0])  # if there is nothing to reset, nothing shows when it is done
         @rule()
         def reset(self) -> None:
             self.go_on_at(0)
             bot.put(places[0] / "reset_approvals").given_served()
             self.model[0] = set()
             left = settled(lambda: approvers_of(reader, places[0]), [], within=patience[0])
-            # Who waited in vain once does so no more while the failure is being shrunk.
+            # After one wait in vain, there are no more waits while the failure is shrunk.
             patience[0] = 0 if left else patience[0]
             self.compare(
                 0, None, "merge-request-approvals.reset.clears-all", "merge-request-approvals.reset.clears-all"
             )
 
         def compare(self, changed: int, who: int | None, of_caller: str, of_others: str) -> None:
-            """Hold the merge request against the model, each difference against the requirement that it breaks."""
+            """Compare the merge request with the model; each difference fails the requirement that it breaks."""
             wanted = self.model[changed]
             shown = settled(lambda: approvers_of(reader, places[changed]), sorted(wanted))
             with verifies(of_caller):
@@ -188,13 +188,13 @@ def test_rules_of_merge_requests_follow_the_model(
     explore(suite, rules(lists, shown, (maintainer, owner), users))
 
 
-def rules(  # noqa: C901 - a machine is its rules, and they share what they are drawn from
+def rules(  # noqa: C901 - a machine consists of its rules, which share what they are drawn from
     lists: tuple[Path, ...],
     read_at: tuple[Path, ...],
     callers: tuple[Caller, ...],
     users: tuple[int, ...],
 ) -> type[Model]:
-    """Make a state machine of the rules of two merge requests, whose moves several callers take in turns."""
+    """Make a state machine of the rules of two merge requests, whose moves several callers make in turns."""
     people, numbers, wanted = st.sampled_from(callers), st.integers(0, 1), st.sampled_from(NUMBERS)
     named = st.sets(st.sampled_from(users), min_size=1).map(sorted)
 
@@ -208,7 +208,7 @@ def rules(  # noqa: C901 - a machine is its rules, and they share what they are 
             self.own: list[list[int]] = [[], []]
 
         def foreign(self) -> tuple[set[Any], ...]:
-            """The rules that were there before the first example, in each list."""
+            """The rules that existed before the first example, in each list."""
             if not untouched:
                 untouched.extend(set(essences(callers[0], path)) for path in read_at)
             return tuple(untouched)
@@ -263,7 +263,7 @@ def rules(  # noqa: C901 - a machine is its rules, and they share what they are 
             return [(place, number) for place in (0, 1) for number in self.own[place]]
 
         def compare(self, place: int, target: int, there: str, values: str | tuple[str, ...], approvers: str) -> None:
-            """Hold the list against the model, each difference against the requirement that it breaks."""
+            """Compare the list with the model; each difference fails the requirement that it breaks."""
             shown = settled(lambda: essences(callers[0], read_at[place]), self.model[place])
             expected = self.model[place].get(target)
             with verifies(there):
@@ -289,7 +289,7 @@ def rules(  # noqa: C901 - a machine is its rules, and they share what they are 
 def compare_rule(
     shown: dict[str, Any], expected: dict[str, Any], values: str | tuple[str, ...], approvers: str
 ) -> None:
-    """Hold one rule against the model."""
+    """Compare one rule with the model."""
     number, name = (values, values) if isinstance(values, str) else values
     for requirement, field in ((number, "approvals_required"), (name, "name"), (approvers, "users")):
         with verifies(requirement):

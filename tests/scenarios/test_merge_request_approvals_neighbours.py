@@ -1,4 +1,4 @@
-"""Merge request approvals: what a move leaves as it was, several callers at once, and readers who have read before."""
+"""Merge request approvals: what a move keeps unchanged, several callers at once, and readers who have read before."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from conformance.suite.arrange.reviews import Rule
 
 
-# -- what a move leaves ------------------------------------------------------------------------------------------------
+# -- what a move keeps -------------------------------------------------------------------------------------------------
 
 
 def test_approving_and_taking_it_back_leave_the_rules(
@@ -62,7 +62,7 @@ def test_approving_and_taking_it_back_leave_the_rules(
     approver: Caller,
     approver_group: Fixture,
 ) -> None:
-    """Also a rule that names a group alone, which the approver is in."""
+    """Also a rule that names only a group, which contains the approver."""
     created(maintainer, review / "approval_rules", user_ids=[], group_ids=[approver_group.id])
     with (
         verifies("merge-request-approvals.approvals-leave-rules"),
@@ -81,7 +81,7 @@ def test_a_reset_of_approvals_leaves_the_rules(
     project: Fixture,
     reset_merge_request: Fixture,
 ) -> None:
-    """A reset that takes the rules as well lets the merge request through without any approval."""
+    """A reset that also removes the rules lets the merge request through without any approval."""
     path = merge_request_path(project, reset_merge_request)
     with under_review(maintainer, path, approver):
         approver.post(path / "approve").given_served()
@@ -101,10 +101,10 @@ def test_a_reset_of_approvals_leaves_the_number_of_a_copied_rule(
     project_rules: Path,
     reset_merge_request: Fixture,
 ) -> None:
-    """A copy asks for a number of its own, which is not that of the project's rule."""
+    """A copy has a number of approvals of its own, which differs from that of the project's rule."""
     path = merge_request_path(project, reset_merge_request)
     with under_review(maintainer, path, approver):
-        left_to_others()  # where no rule of the project is copied
+        left_to_others()  # if no rule of the project is copied
         with suppress(Unmet):
             source = created(maintainer, project_rules, approvals_required=1, user_ids=[user_id(approver)])["id"]
             copied = {"approvals_required": 5, "approval_project_rule_id": source}
@@ -165,7 +165,7 @@ def test_a_number_of_another_project_shows_no_merge_request_here(
     fuzz_project: Fixture,
     fuzz_merge_request: Fixture,
 ) -> None:
-    """The project set aside has fewer merge requests; where it has one of that number, it must be its own."""
+    """The project set aside has fewer merge requests; if it has one with that number, it must be its own."""
     iid = given_in_profile(second_merge_request.get("iid"), "iid", second_merge_request.name)
     control = maintainer.get(merge_request_path(fuzz_project, fuzz_merge_request) / "approvals")
     own = status_of(maintainer, merge_request_path(project, second_merge_request)).get("id", "nothing")
@@ -186,7 +186,7 @@ def test_a_merge_request_of_another_project_is_left_alone(
     fuzz_project: Fixture,
     fuzz_merge_request: Fixture,
 ) -> None:
-    """Numbers of merge requests begin anew in every project, so that one may be taken for another."""
+    """Numbers of merge requests start from one in every project, so that two may be mixed up."""
     other = merge_request_path(fuzz_project, fuzz_merge_request)
 
     def there() -> tuple[list[int], dict[Any, dict[str, Any]]]:
@@ -211,8 +211,8 @@ def test_an_approval_that_is_taken_back_stays_in_another_project(
     fuzz_project: Fixture,
     fuzz_merge_request: Fixture,
 ) -> None:
-    """Where the same user has approved the merge request of the same number there."""
-    left_to_others()  # where the approver is not allowed to approve there
+    """If the same user has approved the merge request of the same number there."""
+    left_to_others()  # if the approver may not approve there
     other = merge_request_path(fuzz_project, fuzz_merge_request)
     with suppress(Unmet), approvals_put_back(maintainer, other, approver):
         approver.post(other / "approve").given_served()
@@ -310,7 +310,7 @@ def test_rules_are_deleted_while_another_one_is_changed(
     owner: Caller,
     approver: Caller,
 ) -> None:
-    """Who writes all rules together brings back those that went meanwhile."""
+    """A service that writes all rules together restores those that were deleted meanwhile."""
     users = [user_id(approver)]
     staying, *going = (created(maintainer, merge_request_rules, user_ids=users)["id"] for _ in range(4))
     listed = maintainer.list(merge_request_rules)
@@ -326,7 +326,7 @@ def test_rules_are_deleted_while_another_one_is_changed(
             now.must_not_contain(id=number, after=listed)
 
 
-# -- the older of two, and who has read before -------------------------------------------------------------------------
+# -- older ones, and readers who have read before ----------------------------------------------------------------------
 
 
 def test_the_older_of_two_rules_is_read_and_changed_too(
@@ -357,7 +357,7 @@ def test_whoever_has_read_before_sees_an_approval_and_its_withdrawal(
     second_approver: Caller,
     owner: Caller,
 ) -> None:
-    """What one caller was shown must not be kept for that caller."""
+    """A response cached for one caller must not hide the change."""
     me = user_id(approver)
     those = (owner, second_approver, approver)
     readers = [reader for reader in those if reader.get(joint_review / "approvals").is_served]
@@ -366,7 +366,7 @@ def test_whoever_has_read_before_sees_an_approval_and_its_withdrawal(
     approver.post(joint_review / "approve").given_served()
     with verifies("merge-request-approvals.approve.lists-caller"):
         for reader in readers:
-            reader.get(joint_review / "approval_state")  # reading takes nobody off the list
+            reader.get(joint_review / "approval_state")  # reading removes nobody from the list
             must_become(
                 partial(approvers_of, reader, joint_review),
                 lambda found: me in found,
@@ -382,7 +382,7 @@ def test_whoever_has_read_before_sees_an_approval_and_its_withdrawal(
             )
 
 
-# -- what answers say of the very merge request ------------------------------------------------------------------------
+# -- answers about exactly this merge request --------------------------------------------------------------------------
 
 
 def test_the_answer_to_an_approval_describes_the_merge_request_of_its_path(
@@ -408,7 +408,7 @@ def test_merge_requests_have_titles_of_their_own(
     merge_request: Fixture,
     second_merge_request: Fixture,
 ) -> None:
-    """Also those that share a source branch with another one, as far as the profile says what they are called."""
+    """Also those that share a source branch with another one, as far as the profile gives their titles."""
     known = current_run().profile.fixtures
     others = [known[name][0] for name in ("reset_merge_request", "untouched_merge_request") if name in known]
     with verifies("merge-request-approvals.status.title-and-description"):
@@ -429,7 +429,7 @@ def test_no_rule_of_the_state_counts_somebody_who_has_not_approved(
     approver: Caller,
     second_approver: Caller,
 ) -> None:
-    """Neither before an approval, nor beside one of somebody else, nor after it was taken back."""
+    """Neither before an approval, nor beside one of somebody else, nor after it was withdrawn."""
     with verifies("merge-request-approvals.state.rule.approved-by-have-approved"):
         must_count_only_who_approved(maintainer, joint_review)
         second_approver.post(joint_review / "approve").given_served()
@@ -440,7 +440,7 @@ def test_no_rule_of_the_state_counts_somebody_who_has_not_approved(
 
 
 def naming_the_second_by_group(maintainer: Caller, rules: Path, both: list[int]) -> Rule:
-    """Return a rule that wants two approvals; whom no group of the profile lets approve, it names."""
+    """Return a rule that requires two approvals; it names a user whom no group of the profile lets approve."""
     groups, wanted = [group.id for group in current_run().profile.fixtures.get("approver_group", ())[:1]], 2
     with suppress(Unmet):
         given(bool(groups), "the profile has no group of approvers")
@@ -459,10 +459,9 @@ def test_approvals_are_left_as_long_as_a_rule_wants_them(
     project: Fixture,
     merge_request: Fixture,
 ) -> None:
-    """
-    Of two who are wanted one has approved. How it is counted what several open rules want is left open.
+    """Of two required approvals one is given. How the approvals that several open rules require are counted is open.
 
-    The second of them is one of a group that the rule names, where the target shows that members of it may approve.
+    The second approver belongs to a group that the rule names, if the target shows that its members may approve.
     """
     path, both = merge_request_path(project, merge_request), [user_id(approver), user_id(second_approver)]
     given_open(maintainer, path)
@@ -491,7 +490,7 @@ def test_a_rule_is_the_same_in_the_state_as_in_the_list(
     project: Fixture,
     merge_request: Fixture,
 ) -> None:
-    """Of two rules, each with a name, a number and an approver of its own."""
+    """Two rules, each with its own name, number and approver."""
     given_open(maintainer, merge_request_path(project, merge_request))
     for number, caller in ((2, approver), (3, second_approver)):
         created(maintainer, merge_request_rules, approvals_required=number, user_ids=[user_id(caller)])

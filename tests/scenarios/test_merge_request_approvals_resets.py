@@ -1,4 +1,4 @@
-"""Merge request approvals: who resets, what keeps merge requests apart, and where a password is asked for."""
+"""Merge request approvals: who resets, what separates merge requests, and when a password is required."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def approved(maintainer: Caller, approver: Caller, project: Fixture, reset_merge_request: Fixture) -> Iterator[Path]:
-    """A merge request whose approvals may be reset, approved by the approver."""
+    """A merge request whose approvals may be reset, with an approval of the approver."""
     with under_review(maintainer, merge_request_path(project, reset_merge_request), approver) as path:
         approver.post(path / "approve").given_served()
         given(user_id(approver) in approvers_of(maintainer, path), "the approval does not show, so none can be reset")
@@ -82,7 +82,7 @@ def test_a_project_bot_clears_all_approvals(
         named = [caller for caller in more if is_named_in_a_rule(maintainer, path, caller)]  # before the approvals
         for caller in (approver, second_approver):
             caller.post(path / "approve").given_served()
-        by_path = [*by_its_path(path, project), path][0] / "approve"  # refused where a gateway breaks on paths
+        by_path = [*by_its_path(path, project), path][0] / "approve"  # refused if a gateway in between fails on paths
         counted = [caller for caller in more if caller.post(by_path).is_served and caller in named]
         given(len(approvers_of(maintainer, path)) >= 2, "the approvals do not show, so none can be reset")
         everybody = {user_id(caller) for caller in (approver, second_approver, *counted)}
@@ -103,11 +103,11 @@ def test_a_project_bot_clears_all_approvals(
         with verifies("merge-request-approvals.reset.clears-all"):
             must_be_approved_by(maintainer, path, within=RESET_SECONDS)
         with verifies("merge-request-approvals.reset.others-get-401"):
-            approver.put(path / "reset_approvals").must_be(401)  # that there is nothing to clear makes no difference
+            approver.put(path / "reset_approvals").must_be(401)  # it makes no difference that there is nothing to reset
 
 
 def is_named_in_a_rule(maintainer: Caller, merge_request: Path, caller: Caller) -> bool:
-    """Let a rule of a merge request name somebody, and return whether one does: a service need not let it."""
+    """Make a rule of a merge request name somebody, and return whether one does: a service may refuse it."""
     with suppress(Unmet):
         rule = created(maintainer, merge_request / "approval_rules", user_ids=[user_id(caller)])
         return user_id(caller) in approvers_named(rule)[0]
@@ -122,7 +122,7 @@ def test_a_bot_clears_approvals_where_no_rule_names_who_approves(
     project: Fixture,
     reset_merge_request: Fixture,
 ) -> None:
-    """A merge request without rules of its own may count the approval of anybody, or refuse it."""
+    """A merge request without rules of its own may count everybody's approval, or refuse it."""
     path = merge_request_path(project, reset_merge_request)
     with under_review(maintainer, path), approvals_put_back(maintainer, path, approver, second_approver):
         for caller in (approver, second_approver):
@@ -143,10 +143,9 @@ def test_nobody_else_resets_approvals(
     developer: Caller,
     project: Fixture,
 ) -> None:
-    """
-    Not even who may do everything else: only bots of tokens reset.
+    """Not even an actor who may do everything else: only bots of tokens reset.
 
-    Who cannot even see it may be told otherwise, and whose role lets nobody write there may be told just that.
+    An actor who cannot see the merge request, or whose role permits no writes there, may get another status.
     """
     before = approvers_of(maintainer, approved)
     low = [caller_named(name) for name in ("reporter", "guest") if is_known(name)]
@@ -154,7 +153,7 @@ def test_nobody_else_resets_approvals(
     others = [owner, approver, developer, *more]
     seeing = [maintainer, *(caller for caller in others if caller.get(approved / "approvals").is_served)]
     by_path = by_its_path(approved, project)
-    # A gateway may break on paths: then nothing is served by one.
+    # A gateway may fail on paths: then no call by path is served.
     forms = [approved, *(form for form in by_path if maintainer.get(form / "approvals").is_served)]
     answers = [caller.put(form / "reset_approvals") for form in forms for caller in seeing]
     answers_to_low = [caller.put(form / "reset_approvals") for form in forms for caller in low]
@@ -168,13 +167,13 @@ def test_nobody_else_resets_approvals(
 
 
 def by_its_path(merge_request: Path, project: Fixture) -> list[Path]:
-    """Return where a merge request is by the path of its project; nowhere if the profile does not give that."""
+    """Return the path of a merge request with its project's full path; None if the profile does not give that."""
     number, name = project_path(project), project.get("path")
     return [Path(merge_request.replace(number, f"/projects/{quote(name, safe='')}", 1))] if name else []
 
 
 def test_the_bot_of_a_group_clears_approvals_too(approved: Path, maintainer: Caller, group_bot: Caller) -> None:
-    """All of them, where the profile has somebody else who approves."""
+    """All approvals, if the profile has a second approver."""
     more = [caller_named(name) for name in ("second_approver",) if is_known(name)]
     with approvals_put_back(maintainer, approved, *more):
         for caller in more:
@@ -185,7 +184,7 @@ def test_the_bot_of_a_group_clears_approvals_too(approved: Path, maintainer: Cal
             must_be_approved_by(maintainer, approved, within=RESET_SECONDS)
 
 
-# -- what keeps apart --------------------------------------------------------------------------------------------------
+# -- separate merge requests -------------------------------------------------------------------------------------------
 
 
 def test_approvals_of_one_merge_request_leave_those_of_another(
@@ -197,10 +196,10 @@ def test_approvals_of_one_merge_request_leave_those_of_another(
     project: Fixture,
     second_merge_request: Fixture,
 ) -> None:
-    """The same approver in several merge requests, of one commit perhaps: what happens here must not show there."""
+    """The same approver in several merge requests, perhaps of one commit: a change here must not show there."""
     untouched = merge_request_path(project, second_merge_request)
     with verifies("merge-request-approvals.approvals-are-separate"):
-        # Whatever was left here by an earlier test, approvals of the other one neither come here nor go.
+        # Whatever an earlier test left here, approvals of the other merge request must neither appear nor disappear.
         with unchanged(lambda: approvers_of(maintainer, review), "the approvals of the merge request"):
             approver.post(approved / "unapprove").given_served()
         approver.post(approved / "approve").given_served()
@@ -242,10 +241,9 @@ def test_every_operation_refuses_a_project_that_does_not_exist(
     project_bot: Caller,
     reset_merge_request: Fixture,
 ) -> None:
-    """
-    Deleting a rule where there is no project may succeed as well: there is none afterwards.
+    """Deleting a rule may succeed although the project does not exist, because afterwards there is none.
 
-    Approvals come first, since a change of rules may take them back.
+    Approvals come first, because a change of rules may remove them.
     """
     nowhere = Path(f"/projects/{UNUSED_ID}/merge_requests") / reset_merge_request["iid"]
 
@@ -315,7 +313,7 @@ def test_who_approves_while_approvals_are_reset_brings_none_of_them_back(
     second_approver: Caller,
     project_bot: Caller,
 ) -> None:
-    """Approvals may be one list, which whoever approves writes as it was before."""
+    """Approvals may be one list, which a concurrent approval writes back with its old content."""
     for _ in range(ROUNDS):
         reset, _ = at_once(
             partial(project_bot.put, approved / "reset_approvals"), partial(second_approver.post, approved / "approve")
@@ -334,7 +332,7 @@ def test_who_approves_while_approvals_are_reset_brings_none_of_them_back(
 
 @pytest.fixture
 def guarded(maintainer: Caller, approver: Caller, password_merge_request: Fixture) -> Iterator[Path]:
-    """A merge request that asks for the password of who approves it, not approved yet."""
+    """A merge request that requires a password for approving, not approved yet."""
     number = given_in_profile(password_merge_request.get("project_id"), "project_id", "password_merge_request")
     password_of(approver)
     path = Path(f"/projects/{number}/merge_requests") / password_merge_request["iid"]
@@ -349,7 +347,7 @@ def guarded(maintainer: Caller, approver: Caller, password_merge_request: Fixtur
 
 
 def taken_back(path: Path, approver: Caller) -> Answer:
-    """Take an approval back and return the answer; a service that wrongly asks for a password for it is given it."""
+    """Withdraw an approval and return the answer; if a service wrongly requires a password for that, send it."""
     answer = approver.post(path / "unapprove")
     if not answer.is_served:
         approver.post(path / "unapprove", {"approval_password": password_of(approver)})
@@ -374,18 +372,18 @@ def test_where_a_password_is_required_only_the_right_one_approves(
     for text in (f"not {password}", *nearly(password), *other_passwords(approver)):
         answer = approver.post(guarded / "approve", {"approval_password": text})
         wrong.append((answer, approvers_of(maintainer, guarded)))
-        left_to_others("merge-request-approvals.state.rule.approved-by-have-approved")  # where no state can be read
+        left_to_others("merge-request-approvals.state.rule.approved-by-have-approved")  # if no state can be read
         if maintainer.get(guarded / "approval_state").is_served:
             with verifies("merge-request-approvals.state.rule.approved-by-have-approved", go_on=True):
                 must_count_only_who_approved(maintainer, guarded)
-        # Whoever sends several wrong passwords in a row may be locked out: each is followed by the right one.
+        # Several wrong passwords in a row may lock somebody out, so each is followed by the right one.
         right = approver.post(guarded / "approve", {"approval_password": password})
         undone = taken_back(guarded, approver)
-        left_to_others("merge-request-approvals.unapprove.answer")  # unless there is something to take back
+        left_to_others("merge-request-approvals.unapprove.answer")  # unless there is something to withdraw
         if right.is_served:
             with verifies("merge-request-approvals.unapprove.answer", go_on=True):
-                undone.must_be_served()  # a password belongs to approving alone
-    # Whoever has shown the password before shows it anew.
+                undone.must_be_served()  # a password belongs only to approving
+    # The password is required again even if it was sent before.
     answer = approver.post(guarded / "approve")
     missing.append((answer, approvers_of(maintainer, guarded)))
     if answer.is_served:
@@ -394,10 +392,10 @@ def test_where_a_password_is_required_only_the_right_one_approves(
     if conflict.is_served:
         taken_back(guarded, approver)
     right = approver.post(guarded / "approve", {"approval_password": password})
-    left_to_others("merge-request-approvals.approve.other-sha-conflicts")  # unless the password alone is taken
+    left_to_others("merge-request-approvals.approve.other-sha-conflicts")  # unless only the password is accepted
     if right.is_served:
         with verifies("merge-request-approvals.approve.other-sha-conflicts", go_on=True):
-            conflict.must_be(409)  # who may approve is known, and that is not all
+            conflict.must_be(409)  # the caller may approve, so only the commit is refused
     with verifies("merge-request-approvals.password.right", go_on=True):
         right.must_be_served()
         must_be_approved_by(maintainer, guarded, *before, user_id(approver))
@@ -416,7 +414,7 @@ def test_whoever_approves_after_another_needs_a_password_too(
     maintainer: Caller,
     approver: Caller,
 ) -> None:
-    """Where the profile knows another approver's password; the approver's is all that is needed to verify it."""
+    """If the profile gives another approver's password; the approver's own is enough to verify the requirement."""
     first, password = current_run().profile.actors.get("second_approver"), password_of(approver)
     if first is None or first.id is None or first.password is None:
         left_to_others()
@@ -425,7 +423,7 @@ def test_whoever_approves_after_another_needs_a_password_too(
     created(maintainer, guarded / "approval_rules", approvals_required=1, user_ids=[first.id])
     with approvals_put_back(maintainer, guarded, second_approver):
         if not second_approver.post(guarded / "approve", {"approval_password": first.password}).is_served:
-            left_to_others()  # who is asked first shows it as well
+            left_to_others()  # the first one who is asked shows it as well
             return
         before = approvers_of(maintainer, guarded)
         missing = approver.post(guarded / "approve")
@@ -444,7 +442,7 @@ def test_a_project_beside_the_guarded_one_asks_for_no_password(
     approver: Caller,
     password_merge_request: Fixture,
 ) -> None:
-    """The setting is that of one project. Who may approve with a password that nobody asks for may do so without."""
+    """The setting belongs to one project. Whoever may approve with an unnecessary password may do so without one."""
     beside = current_run().profile.first("sibling_merge_request")
     number = beside.get("project_id") if beside is not None else None
     settings = Settings(maintainer, Path(f"/projects/{number}/merge_request_approval_setting"))
@@ -469,10 +467,10 @@ def test_a_project_beside_the_guarded_one_asks_for_no_password(
 
 
 def test_an_owner_needs_a_password_like_everybody(guarded: Path, maintainer: Caller, owner: Caller) -> None:
-    """Whether an owner may approve at all is open, and shown by the right password first."""
+    """Whether an owner may approve at all is open; the right password shows it first."""
     password = owner.actor.password if owner.actor is not None and owner.actor.id is not None else None
     if password is None:
-        return  # the approver's password is all that is needed to verify it
+        return  # the approver's password is enough to verify it
     created(maintainer, guarded / "approval_rules", approvals_required=1, user_ids=[user_id(owner)])
     with approvals_put_back(maintainer, guarded, owner):
         right = owner.post(guarded / "approve", {"approval_password": password})
@@ -487,12 +485,12 @@ def test_an_owner_needs_a_password_like_everybody(guarded: Path, maintainer: Cal
 
 
 def nearly(password: str) -> list[str]:
-    """Return nothing, a password cut short, with more behind it, and with its letters in other case if it has any."""
+    """Return no password, a shortened one, an extended one, and one in other case if it has letters."""
     return ["", password[:-1], f"{password}0", *({password.swapcase()} - {password})]
 
 
 def other_passwords(caller: Caller) -> list[str]:
-    """Return passwords of others, as far as the profile gives some: who opened the merge request, or may approve it."""
+    """Return passwords of others, as far as the profile gives any: of the author, or of other approvers."""
     known = [current_run().profile.actors.get(name) for name in ("author", "second_approver", "owner")]
     passwords = {actor.password for actor in known if actor is not None and actor.password}
     return sorted(passwords - {password_of(caller)})

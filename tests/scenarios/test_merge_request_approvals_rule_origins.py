@@ -1,4 +1,4 @@
-"""Approval rules of a merge request: where they come from, which of them nobody changes, and what keeps them apart."""
+"""Approval rules of a merge request: their origin, which of them nobody can change, and what separates them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ OVERWRITTEN = "approval_rules_overwritten"
 
 @pytest.fixture
 def project_rule(maintainer: Caller, project: Fixture, approver: Caller, approver_group: Fixture) -> Iterator[Rule]:
-    """A rule of the project, for all branches, with the approvers and the groups that the profile has for that."""
+    """A rule of the project, for all branches, with the approvers and the groups that the profile gives for that."""
     path, profile = project_path(project) / "approval_rules", current_run().profile
     more = profile.actors.get("second_approver")
     groups = [approver_group.id, *(one.id for one in profile.fixtures.get("second_approver_group", ())[:1])]
@@ -79,7 +79,7 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
     second_approver: Caller,
     project: Fixture,
 ) -> None:
-    """What changes the copy must not change the rule that every other merge request follows."""
+    """A change of the copy must not change the rule that every other merge request follows."""
     source = project_path(project) / "approval_rules" / project_rule["id"]
     original = essence(maintainer.read(source))
     sent = {"approval_project_rule_id": project_rule["id"], "name": fresh_name(), "approvals_required": 4}
@@ -117,7 +117,7 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
         must(now == original, f"the project rule as before: {original}", str(now))
     with verifies("merge-request-approvals.rules.update.users-are-replaced"):
         must_name_in_the_end(maintainer, merge_request_rules / copy["id"], users)
-        # Whether a copy changes or goes with its source is open; one that outlives it stays what it is.
+        # Whether a copy is changed or deleted with its source is open; a surviving copy stays the same.
         if maintainer.delete(source).is_served and copy["id"] in maintainer.list(merge_request_rules).ids():
             must_name_in_the_end(maintainer, merge_request_rules / copy["id"], users)
             others = {"user_ids": [user_id(approver)], "group_ids": []}
@@ -132,7 +132,7 @@ def test_a_copy_asks_for_the_number_that_was_sent_though_its_source_asks_for_mor
     approver: Caller,
     second_approver: Caller,
 ) -> None:
-    """A service may refuse a copy that asks for fewer; what it serves has the number that was sent."""
+    """A service may refuse a copy with fewer approvals; one that it serves has the number that was sent."""
     more = created(maintainer, project_rules, approvals_required=3, user_ids=[user_id(approver)])
     users = [user_id(second_approver)]
     change = {"name": fresh_name(), "approvals_required": 3, "user_ids": users, "group_ids": []}
@@ -160,10 +160,10 @@ def must_name_in_the_end(reader: Caller, rule: Path, users: list[int]) -> None:
 def test_a_copy_needs_its_own_number(merge_request_rules: Path, project_rule: Rule, maintainer: Caller) -> None:
     sent = {"approval_project_rule_id": project_rule["id"], "name": fresh_name()}
     with verifies("merge-request-approvals.rules.copy.approvals-required-stays-required"):
-        # The list may show each rule of the project, and a copy take the place of what it shows, which comes back anew.
+        # The list may show each project rule, and a copy may replace the shown one, which is shown again afterwards.
         with unchanged(lambda: maintainer.list(merge_request_rules).ids(), "the rules"):
             refused = maintainer.post(merge_request_rules, sent)
-        # As many as its source asks for: a rule of the merge request's own is there all the same.
+        # As many approvals as its source, because the merge request has a rule of its own anyway.
         control = maintainer.post(merge_request_rules, {**sent, "approvals_required": 1})
         with verifies("merge-request-approvals.state.overwritten", go_on=True):
             control.given_served()
@@ -195,8 +195,8 @@ def test_a_copy_of_a_rule_that_goes_meanwhile_names_whom_it_named(
     owner: Caller,
     approver: Caller,
 ) -> None:
-    """A copy that is too late may be refused; one that is served is answered with the approvers of its source."""
-    left_to_others()  # where each copy is refused
+    """A late copy may be refused; one that is served has the approvers of its source."""
+    left_to_others()  # if each copy is refused
     for _ in range(ROUNDS):
         source = created(maintainer, project_rules, user_ids=[user_id(approver)])
         sent = {"approval_project_rule_id": source["id"], "name": fresh_name(), "approvals_required": 1}
@@ -220,12 +220,12 @@ def test_copying_a_project_rule_that_does_not_exist_breaks_nothing(
         maintainer.post(merge_request_rules, {**sent, "approval_project_rule_id": project_rule["id"]}).given_served()
         unknown = maintainer.post(merge_request_rules, {**sent, "approval_project_rule_id": UNUSED_ID}).must_not_break()
         must(unknown.is_served or unknown.exchange.is_refusal, "a rule or a refusal", str(unknown.status))
-        with suppress(Unmet, NotTested):  # a rule that cannot be deleted is for others to find
+        with suppress(Unmet, NotTested):  # other tests report a rule that cannot be deleted
             source = project_path(project) / "approval_rules" / project_rule["id"]
             maintainer.delete(source).given_served()
             is_gone = settled(lambda: maintainer.get(source).exchange.is_refusal, wanted=True)
             given(is_gone, "the project rule is shown after it was deleted")
-            # A number that was somebody's is nobody's afterwards.
+            # The number of a deleted rule must not be found afterwards.
             gone = maintainer.post(merge_request_rules, {**sent, "approval_project_rule_id": project_rule["id"]})
             made = rule_in(gone.must_not_break()).get("name") if gone.is_served else None
             must(made != project_rule["name"], "no copy of a rule that was deleted", f"name = {made}", gone.exchange)
@@ -236,7 +236,7 @@ def test_copying_a_project_rule_that_does_not_exist_breaks_nothing(
 
 
 def strange_rule(maintainer: Caller, path: Path, known: Collection[Any], approver: Caller) -> Rule | None:
-    """Make a rule whose number no rule of the project has; where each place counts anew, the first ones have one."""
+    """Make a rule whose number no project rule has; if each place counts separately, the first numbers are taken."""
     for _ in range(len(known) + 1):
         rule = created(maintainer, path, user_ids=[user_id(approver)])
         if rule["id"] not in known:
@@ -252,7 +252,7 @@ def test_no_rule_but_one_of_the_project_is_copied(
     maintainer: Caller,
     approver: Caller,
 ) -> None:
-    """A rule of another project or of the merge request itself is none of the project, whatever its number."""
+    """A rule of another project or of the merge request itself is no project rule, whatever its number."""
     sent, theirs = {"name": fresh_name(), "approvals_required": 2}, project_path(sibling_project) / "approval_rules"
     with rules_put_back(maintainer, theirs):
         maintainer.post(merge_request_rules, {**sent, "approval_project_rule_id": project_rule["id"]}).given_served()
@@ -277,7 +277,7 @@ def test_no_rule_but_one_of_the_project_is_copied(
 
 
 def rules_of_a_third_project(maintainer: Caller, *others: Fixture) -> Listing | None:
-    """Return the rules of the project that asks for passwords, if it is none of the others: it may lie beside one."""
+    """Return the rules of the project that requires passwords, if it is none of the others: it may be beside one."""
     there = current_run().profile.first("password_merge_request")
     number = there.get("project_id") if there is not None else None
     if number is None or number in {other.id for other in others}:
@@ -287,7 +287,7 @@ def rules_of_a_third_project(maintainer: Caller, *others: Fixture) -> Listing | 
     return None
 
 
-# -- what keeps apart --------------------------------------------------------------------------------------------------
+# -- separate merge requests -------------------------------------------------------------------------------------------
 
 
 def test_copies_in_two_merge_requests_are_rules_of_their_own(
@@ -302,10 +302,10 @@ def test_copies_in_two_merge_requests_are_rules_of_their_own(
         verifies("merge-request-approvals.rules.are-separate"),
         unchanged(lambda: essences(maintainer, other_merge_request_rules).get(other["id"]), "the other copy"),
     ):
-        # It keeps the name, which the other one has too: who looks for a rule by its name would hit both.
+        # It keeps the name, which the other rule has too: a lookup by name would hit both.
         change = {"approvals_required": 5, "user_ids": [], "group_ids": []}
         changed = maintainer.put(merge_request_rules / one["id"], change)
-        if changed.exchange.is_refusal:  # it may be no longer where it was made, since the other one was
+        if changed.exchange.is_refusal:  # it may be gone since the other one was made
             maintainer.list(merge_request_rules).must_contain(id=one["id"])
         changed.given_served()
         maintainer.delete(merge_request_rules / one["id"]).given_served()
@@ -317,7 +317,7 @@ def test_a_rule_works_under_its_own_merge_request_only(
     maintainer: Caller,
     approver: Caller,
 ) -> None:
-    """Each merge request may count its own rules: then the other one may have one of that number, which is its own."""
+    """Rules may be numbered per merge request: then the other one may have that number, for its own rule."""
     theirs = maintainer.list(other_merge_request_rules).ids()
     rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
     given(rule["id"] not in theirs, f"the other merge request has a rule of its own with the number {rule['id']}")
@@ -352,7 +352,7 @@ def test_a_merge_request_that_does_not_exist_shows_and_takes_no_rules(
             maintainer.get(nowhere / below).must_be_refused(beside=maintainer.get(here / below))
         if by_id is not None:
             answer = maintainer.get(project_path(project) / "merge_requests" / by_id / "approvals").must_not_break()
-            # Served it may be as well: another merge request may have this number as its iid.
+            # It may also be served: another merge request may have this number as its iid.
             found = parsed(answer.exchange.body) if answer.is_served else None
             is_it = isinstance(found, dict) and found.get("id") == by_id and found.get("iid") != by_id
             must(not is_it, f"no merge request by its id, {by_id}", f"iid = {merge_request['iid']}", answer.exchange)
@@ -395,13 +395,13 @@ def test_a_rule_of_the_system_can_be_neither_updated_nor_deleted(
     project: Fixture,
     request: pytest.FixtureRequest,
 ) -> None:
-    """Beside it stands a rule of the merge request's own, which can."""
+    """Beside it, there is a rule of the merge request's own, which can be changed."""
     merge_request: Fixture = request.getfixturevalue(f"{rule_type}_merge_request")
     path = merge_request_path(project, merge_request) / "approval_rules"
     with rules_put_back(maintainer, path):
         own = created(maintainer, path, user_ids=[user_id(approver)])
         system = maintainer.list(path).the(rule_type=rule_type)
-        # More than it asks for, each time this runs: what may become stricter is changed as well.
+        # More than it requires, at each run, because what may become stricter changes too.
         more = int(system.get("approvals_required") or 0) + 4
         change = {"name": fresh_name(), "approvals_required": more, "user_ids": [user_id(approver)], "group_ids": []}
 
@@ -409,7 +409,7 @@ def test_a_rule_of_the_system_can_be_neither_updated_nor_deleted(
             return essences(maintainer, path).get(system["id"])
 
         with verifies(cannot_be_updated, go_on=True), unchanged(rule, "the rule"):
-            # By itself as well: what looks at the one may let the other pass.
+            # Alone as well, because a check of one value may let the other pass.
             alone = ({name: value} for name, value in change.items() if name in ("name", "approvals_required"))
             answers = [maintainer.put(path / system["id"], sent) for sent in (change, *alone)]
             control = maintainer.put(path / own["id"], change)
@@ -457,7 +457,7 @@ def test_the_records_of_an_approved_merge_request_are_complete(
     project: Fixture,
     merge_request: Fixture,
 ) -> None:
-    """Every list in them has an entry here; each answer is held against the contract as it comes."""
+    """Every list in them has an entry here; each answer is validated against the contract as it arrives."""
     path = merge_request_path(project, merge_request)
     with under_review(maintainer, path, approver):
         approvers = {"user_ids": [user_id(approver)], "group_ids": [approver_group.id]}

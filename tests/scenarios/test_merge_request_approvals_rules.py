@@ -1,4 +1,4 @@
-"""Approval rules of a merge request: created, copied from the project, changed, deleted, and kept apart."""
+"""Approval rules of a merge request: created, copied from the project, changed, deleted, and kept separate."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Rule = dict[str, Any]
 
 
 def must_be_stored(reader: Caller, rules: Path, rule: Rule, **values: Any) -> None:
-    """Expect values of a rule, read alone and in the list."""
+    """Expect values of a rule, read by number and in the list."""
     must_become(
         lambda: reader.read(rules / rule["id"]),
         lambda found: isinstance(found, dict) and holds(found, values),
@@ -60,7 +60,7 @@ def holds(rule: Rule, values: dict[str, Any]) -> bool:
 
 
 def must_name(reader: Caller, rules: Path, rule: Rule, users: list[int], groups: list[int]) -> None:
-    """Expect exactly these approvers of a rule, in the answer that is passed and read alone."""
+    """Expect exactly these approvers of a rule, in the given answer and when read by number."""
     wanted = (sorted(users), sorted(groups))
     must(approvers_named(rule) == wanted, f"users {wanted[0]} and groups {wanted[1]}", str(approvers_named(rule)))
     must_become(
@@ -71,10 +71,9 @@ def must_name(reader: Caller, rules: Path, rule: Rule, users: list[int], groups:
 
 
 def must_leave_the_state(reader: Caller, review: Path, gone: tuple[Any, Any]) -> None:
-    """
-    Expect that the approval state shows no rule of this id and name, or soon no more.
+    """Expect that the approval state shows no rule of this id and name, at once or soon.
 
-    Both together are the rule: those of the project may have numbers of their own.
+    Both together identify the rule, because those of the project may have their own numbers.
     """
     must_become(
         lambda: [
@@ -86,7 +85,7 @@ def must_leave_the_state(reader: Caller, review: Path, gone: tuple[Any, Any]) ->
 
 
 def given_overriding(reader: Caller, project: Fixture, answer: Answer) -> None:
-    """Go on unless rules were refused because the project lets no merge request have rules of its own."""
+    """Go on unless rules were refused because the project forbids merge requests rules of their own."""
     if answer.is_served:
         return
     settings = reader.get(project_path(project) / "merge_request_approval_setting")
@@ -105,10 +104,10 @@ def test_a_created_rule_is_found_wherever_rules_are_shown(
     project: Fixture,
     merge_request: Fixture,
 ) -> None:
-    """A rule names somebody here: the one that asks for just anybody may have a name of the service's choice."""
+    """The rule names somebody, because the service may choose the name of the rule for any approver."""
     sent = {"name": fresh_name(), "approvals_required": 5}
     path = merge_request_path(project, merge_request)
-    # Whoever has read the state before is shown no older one.
+    # A caller who has read the state before must not get an older one.
     approver.get(path / "approval_state")
     answer = maintainer.post(merge_request_rules, {**sent, "user_ids": [user_id(approver)]})
     given_overriding(maintainer, project, answer)
@@ -136,7 +135,7 @@ def test_a_created_rule_is_found_wherever_rules_are_shown(
         again = approver.get(path / "approval_state")
         if again.is_served:
             again.must_hold(approval_rules_overwritten=True)
-        # With a second one they are no less.
+        # The rules of the project stay overwritten when there is a second rule.
         second = {"name": fresh_name(), "approvals_required": 1, "user_ids": [user_id(approver)]}
         if maintainer.post(merge_request_rules, second).is_served:
             maintainer.get(path / "approval_state").given_served().must_hold(approval_rules_overwritten=True)
@@ -166,7 +165,7 @@ def test_a_created_rule_has_the_approvers_that_were_sent(
         for some_users, some_groups in ((users, groups), (users[1:], groups[:1])):
             rule = created(maintainer, merge_request_rules, user_ids=some_users, group_ids=some_groups)
             must_name(maintainer, merge_request_rules, rule, some_users, some_groups)
-        # What is named twice may be refused, or is named once; it breaks nothing.
+        # An approver who is named twice may be refused, or is shown once; it breaks nothing.
         twice = {"user_ids": users[:1] * 2, "group_ids": groups[:1] * 2}
         body = {"name": fresh_name(), "approvals_required": 1, **twice}
         maintainer.post(merge_request_rules, body).must_not_break()
@@ -182,7 +181,7 @@ def test_a_created_rule_has_the_approvers_sent_by_username(
     with verifies("merge-request-approvals.rules.create.usernames", go_on=True):
         rule = created(maintainer, merge_request_rules, usernames=[username(second_approver)])
         must_name(maintainer, merge_request_rules, rule, [second], [])
-        # Whoever is in both lists is named, whichever of them counts.
+        # An approver in both lists is named, whichever list counts.
         rule = created(maintainer, merge_request_rules, user_ids=[second], usernames=[username(second_approver)])
         must_name(maintainer, merge_request_rules, rule, [second], [])
     with verifies("merge-request-approvals.rules.create.user-ids-and-usernames"):
@@ -191,7 +190,7 @@ def test_a_created_rule_has_the_approvers_sent_by_username(
         must_name(maintainer, merge_request_rules, rule, [first, second, user_id(maintainer)], [])
         body = {"name": fresh_name(), "approvals_required": 1, "user_ids": [first], "usernames": []}
         none_by_name = maintainer.post(merge_request_rules, body)
-        if none_by_name.is_served:  # a service may take no empty list
+        if none_by_name.is_served:  # a service may refuse an empty list
             must_name(maintainer, merge_request_rules, rule_in(none_by_name), [first], [])
 
 
@@ -215,7 +214,7 @@ def test_a_merge_request_that_never_had_a_rule_is_not_overwritten(
     untouched_merge_request: Fixture,
     merge_request_rules: Path,
 ) -> None:
-    """Not even while another one of the project has some, or the project itself."""
+    """Not even if another merge request of the project, or the project itself, has some."""
     path = merge_request_path(project, untouched_merge_request)
     given(not own_rules(maintainer, project, path / "approval_rules"), "the merge request has rules already")
     with verifies("merge-request-approvals.state.not-overwritten"):
@@ -233,7 +232,7 @@ def test_a_merge_request_that_never_had_a_rule_is_not_overwritten(
 
 
 def own_rules(maintainer: Caller, project: Fixture, rules: Path) -> list[Any]:
-    """Return what a merge request lists but for rules of its project, where it is seen to list those as well."""
+    """Return a merge request's list without project rules, if it was seen to list those as well."""
     listed = maintainer.list(rules).entries
     if listed and current_run().profile.claims("project-approval-rules"):
         above = project_rules_path(project)
@@ -264,7 +263,7 @@ def test_an_update_changes_what_it_sends_and_keeps_the_other_value(
     with verifies("merge-request-approvals.rules.update.name", go_on=True):
         renamed.given_served().must_hold(name=name)
         must_be_stored(maintainer, merge_request_rules, rule, name=name)
-        with suppress(Unmet):  # a state that cannot be read is for others to find
+        with suppress(Unmet):  # other tests report a state that cannot be read
             review = Path(merge_request_rules.rpartition("/")[0])
             must_leave_the_state(maintainer, review, (rule["id"], rule.get("name")))
     with verifies("merge-request-approvals.rules.update.approvals-required", go_on=True):
@@ -302,7 +301,7 @@ def test_an_update_replaces_the_approvers(
     approver_group: Fixture,
     second_approver_group: Fixture,
 ) -> None:
-    """Whoever stays after being left out still approves."""
+    """Somebody who stays although left out can still approve."""
     first, second = user_id(approver), user_id(second_approver)
     one, other = approver_group.id, second_approver_group.id
     rule = created(maintainer, merge_request_rules, user_ids=[first], group_ids=[one])
@@ -322,7 +321,7 @@ def test_an_update_takes_approvers_by_username(
     second_approver: Caller,
     project: Fixture,
 ) -> None:
-    """By the path of the project as well, if that is read: there the users before might stay."""
+    """Also by the path of the project, if that can be read: there the old users might remain."""
     rule = created(maintainer, merge_request_rules)
     change = {"user_ids": [user_id(approver)], "usernames": [username(second_approver)], "group_ids": []}
 
@@ -405,7 +404,7 @@ def test_a_deleted_rule_is_gone_and_the_others_stay(
     with verifies("merge-request-approvals.rules.delete.gone", go_on=True):
         maintainer.list(merge_request_rules).must_not_contain(id=doomed["id"], after=listed)
         maintainer.get(merge_request_rules / doomed["id"]).must_be_refused(beside=control)
-        with suppress(Unmet):  # a state that cannot be read is for others to find
+        with suppress(Unmet):  # other tests report a state that cannot be read
             review = Path(merge_request_rules.rpartition("/")[0])
             must_leave_the_state(maintainer, review, (doomed["id"], doomed.get("name")))
     with verifies("merge-request-approvals.rules.delete.leaves-others"):
@@ -415,11 +414,11 @@ def test_a_deleted_rule_is_gone_and_the_others_stay(
     created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
     afterwards = maintainer.list(merge_request_rules)
     with verifies("merge-request-approvals.rules.delete.gone", go_on=True):
-        # A number may be given once more: what comes back is known by its name as well.
+        # A number may be used again: so a rule that comes back is recognised by its name as well.
         same = {"id": doomed["id"], "name": doomed.get("name")}
         afterwards.must_not_contain(**same, after=listed)
     with verifies("merge-request-approvals.rules.delete.leaves-others"):
-        # Nor is the number of another rule given to a new one, once there are fewer.
+        # Nor does a new rule get the number of another rule when there are fewer.
         given(bool(others), "the list shows no other rule")
         for number, rule in others.items():
             afterwards.must_contain_once(id=number, name=rule["name"])
@@ -466,7 +465,7 @@ def test_a_rule_that_does_not_exist_is_neither_read_nor_updated(
         "merge-request-approvals.rules.delete.absent-answer",
         f"deleting a rule that the merge request does not have answers {answer.status}",
     )
-    # A number that was somebody's is nobody's afterwards.
+    # The number of a deleted rule must not be found afterwards.
     maintainer.delete(merge_request_rules / rule["id"]).given_served()
     with verifies("merge-request-approvals.rules.update.unknown-rule"):
         maintainer.put(merge_request_rules / rule["id"], change).must_be_refused(beside=control)

@@ -1,4 +1,4 @@
-"""Project approval configuration: read at every version, changed before 16.0, and what it says about authors."""
+"""Project approval configuration: read at every version, changed before 16.0, and its setting for authors."""
 
 from __future__ import annotations
 
@@ -72,20 +72,20 @@ Record = dict[str, Any]
 
 @pytest.fixture
 def configuration(maintainer: Caller, project: Fixture) -> Iterator[Configuration]:
-    """The configuration of a project whose change is owed; put back as it was after a story."""
+    """The configuration of a project that must be changeable; restored after a story."""
     found = Configuration(maintainer, an_unlocked_project_if_read(maintainer, project))
     before = found.settings()
     if maintainer.target_version is None:
-        # An update to what it is already changes nothing, locked or not.
+        # An update to the current values changes nothing, locked or not.
         taken = found.change(**{COMMITTERS: before[COMMITTERS]}).is_served
         given(taken, "the version is not known, and the target takes no change, as from 16.0 on")
-    # By the path, which names the same as the number, by which it is changed.
+    # Read by the path, which names the same project as the number, by which it is changed.
     yield replace(found, read_at=named_otherwise(found.path, found.project, maintainer))
     found.bring_to(before)
 
 
 def may_be_removed(caller: Caller) -> bool:
-    """From 16.0 on an operation on the configuration may be gone; of an unknown version that may hold too."""
+    """From 16.0 on, an operation on the configuration may be removed; an unknown version may be such a one."""
     return caller.target_version is None or caller.target_version >= REMOVAL
 
 
@@ -93,10 +93,9 @@ def may_be_removed(caller: Caller) -> bool:
 
 
 def test_the_configuration_can_be_read_unless_it_was_removed(maintainer: Caller, project: Fixture) -> None:
-    """
-    Whether the removal of 16.0 is one of reading as well, the text does not say.
+    """The text does not say whether the removal in 16.0 includes reading.
 
-    So from then on a refusal shows nothing, unless the profile says that the service has given reading up.
+    So from then on a refusal shows nothing, unless the profile says that the service has removed reading.
     """
     maintainer.get(project_path(project) / "approval_rules").given_served()
     answer = maintainer.get(Configuration(maintainer, project).path)
@@ -114,7 +113,7 @@ def test_the_configuration_can_be_read_unless_it_was_removed(maintainer: Caller,
 
 @pytest.mark.requirements("project-approval-configuration.record.settings")
 def test_the_configuration_says_how_the_project_treats_approvals(maintainer: Caller, project: Fixture) -> None:
-    """The six settings are held against the contract as the answer comes; the rest is deprecated and may be absent."""
+    """The six settings are validated when the answer arrives; the rest is deprecated and may be absent."""
     body = maintainer.read(Configuration(maintainer, project).path)
     given(isinstance(body, dict) and any(name in body for name in SETTINGS), "what is read is no configuration")
     with verifies("project-approval-configuration.record.approvers", go_on=True):
@@ -152,7 +151,7 @@ def moves(free: list[str], *, resets: bool) -> Iterator[tuple[str, bool]]:
 
 @pytest.mark.requirements("project-approval-configuration.change.result-settings")
 def test_each_setting_changes_alone_and_stays_changed(configuration: Configuration) -> None:
-    """What a change switches off or on beside what it sends, nobody asked for."""
+    """A change must not switch any other setting on or off."""
     locked = configuration.locked()
     free = [name for name in SETTINGS if name not in locked]
     given(bool(free), "every setting is locked by a group")
@@ -174,7 +173,7 @@ def test_each_setting_changes_alone_and_stays_changed(configuration: Configurati
 
 
 def test_a_change_leaves_the_project_beside_it(configuration: Configuration) -> None:
-    """What lies in another group is looked at beside every write."""
+    """Things in other groups are checked beside every write."""
     caller = configuration.caller
     for first, second in side_by_side(caller):
         one, other = Configuration(caller, first), Configuration(caller, second)
@@ -190,7 +189,7 @@ def test_a_change_leaves_the_project_beside_it(configuration: Configuration) -> 
                 unchanged(there, "the configuration of the other project"),
             ):
                 one.change(**{name: not before[name]}).given_served()
-                one.change(**{NUMBER: 2 if number != 2 else 1})  # nobody need take the deprecated number
+                one.change(**{NUMBER: 2 if number != 2 else 1})  # nobody needs to accept the deprecated number
         finally:
             one.bring_to(before)
             if number is not None:
@@ -200,14 +199,14 @@ def test_a_change_leaves_the_project_beside_it(configuration: Configuration) -> 
 
 
 def test_several_settings_change_together(configuration: Configuration) -> None:
-    """One of them on and the others off, in turns: what takes the value of another one shows in one of these."""
+    """One setting is on and the others off, in turns: a setting with the value of another one shows in one of these."""
     names = [name for name in (COMMITTERS, AUTHOR, OVERRIDING) if name not in configuration.locked()]
     given(len(names) > 1, "there are no two settings that could be changed")
     with verifies("project-approval-configuration.change.several"):
         for wanted in each_alone(names):
             configuration.change(**wanted).given_served()
             configuration.must_hold(**wanted)
-        # Two who change different settings at once lose nothing to each other.
+        # Two concurrent changes of different settings both persist.
         for value in (True, False) * ROUNDS:
             wanted = dict.fromkeys(names[:2], value)
             for answer in at_once(*(partial(configuration.change, **{name: value}) for name in names[:2])):
@@ -216,7 +215,7 @@ def test_several_settings_change_together(configuration: Configuration) -> None:
 
 
 def test_the_answer_to_a_change_names_no_approvers(configuration: Configuration) -> None:
-    """Not even as the empty lists that reading gives."""
+    """Not even as empty lists like those of a read."""
     before = configuration.settings()
     name = next((name for name in (COMMITTERS, AUTHOR, OVERRIDING) if name not in configuration.locked()), None)
     given(name is not None, "every setting is locked by a group")
@@ -274,7 +273,7 @@ def test_removals_are_selective_only_while_pushes_do_not_reset(configuration: Co
         configuration.bring_to({SELECTIVE: False, RESET: False})
         before = configuration.settings()[COMMITTERS]
         answer = must_not_store_both(configuration, **{SELECTIVE: True, RESET: True, COMMITTERS: not before})
-        # What is refused is refused as a whole.
+        # A refused call is refused completely.
         stays = answer.is_served or configuration.settings()[COMMITTERS] is before
         must(stays, f"{COMMITTERS} = {before}", "another value after a refusal", answer.exchange)
     configuration.bring_to({SELECTIVE: False, RESET: False})
@@ -293,7 +292,7 @@ def must_not_store_both(configuration: Configuration, **change: bool) -> Answer:
 
 
 def test_a_setting_that_is_no_truth_value_is_refused(configuration: Configuration) -> None:
-    """Beside a change of the same setting to what it is already, which is served."""
+    """Beside a change of the same setting to its current value, which is served."""
     locked = configuration.locked()
     wrong: list[Record] = [{name: "maybe"} for name in SETTINGS if name not in locked]
     wrong += [{name: {"conformance": True}} for name in (RESET, AUTHOR) if name not in locked]
@@ -309,7 +308,7 @@ def test_a_deprecated_number_that_is_none_is_refused(configuration: Configuratio
 
 
 def must_be_refused_and_change_nothing(configuration: Configuration, wrong: Record) -> None:
-    """Send one wrong value beside a change of the same parameter to what it is already."""
+    """Send one wrong value, and beside it a change of the same parameter to its current value."""
     before = configuration.state()
     control = configuration.change(**{name: 0 if before[name] is None else before[name] for name in wrong})
     with unchanged(configuration.state, "the configuration"):
@@ -336,7 +335,7 @@ def test_a_change_of_one_project_leaves_the_others(
 
 @pytest.fixture
 def found(maintainer: Caller, project: Fixture) -> Iterator[Configuration]:
-    """The configuration where its change may be gone; put back as it was where it is not."""
+    """The configuration when its change may be removed; restored if it is not."""
     configuration = Configuration(maintainer, project)
     before = configuration.settings() if maintainer.get(configuration.path).is_served else None
     yield configuration
@@ -349,7 +348,7 @@ def test_a_change_is_gone_from_16_0_on_or_still_does_what_it_did(
 ) -> None:
     reading = maintainer.get(found.path)
     before = found.settings() if reading.is_served else {}
-    # Where reading is gone as well, another operation shows that this caller is not simply refused everywhere.
+    # If reading is removed too, another operation shows that this caller is not refused everywhere.
     control = reading if reading.is_served else maintainer.get(project_path(project) / "approval_rules")
     locked = found.locked()
     name = next((name for name in (COMMITTERS, AUTHOR, OVERRIDING) if name not in locked), COMMITTERS)
@@ -388,7 +387,7 @@ def test_a_project_that_does_not_exist_has_no_configuration(maintainer: Caller, 
     with verifies("project-approval-configuration.unknown-project"):
         maintainer.get(nowhere).must_be_refused(beside=read)
         changed = maintainer.post(here, same)
-        # Where changes are gone altogether, the refusal of this one shows no more than that.
+        # If changes are removed completely, the refusal of this one shows nothing else.
         maintainer.post(nowhere, same).must_be_refused(beside=changed if changed.is_served else read)
 
 
@@ -400,11 +399,10 @@ WHILE_FORBIDDEN = "project-approval-configuration.author-approval.forbidden"
 
 @contextmanager
 def author_approval(maintainer: Caller, project: Fixture, *, allowed: bool) -> Iterator[None]:
-    """
-    Let authors approve, or not; committers may throughout.
+    """Permit or forbid approval by authors; committers may always approve.
 
-    The configuration and the approval settings both speak of it, and no sentence links them: go on only where both
-    say the same. Where the configuration shows otherwise and is not changed any more, the requirement does not apply.
+    The configuration and the approval settings both contain this, and no sentence links them: go on only if both agree.
+    If the configuration differs and cannot be changed any more, the requirement does not apply.
     """
     configuration, settings = Configuration(maintainer, project), of_project(maintainer, project)
     before, settings_before = configuration.settings(), settings.values()
@@ -448,7 +446,7 @@ def test_authors_do_not_approve_their_own_merge_request_where_forbidden(
     project: Fixture,
     merge_request: Fixture,
 ) -> None:
-    """Approving one's own work defeats the point of approval."""
+    """Approving one's own work makes approval pointless."""
     path = merge_request_path(project, merge_request)
     with author_approval(maintainer, project, allowed=False), under_review(maintainer, path, author, approver):
         others = approvers_of(maintainer, path)

@@ -1,4 +1,4 @@
-"""Approval rules of a project: what comes into being, how it is read, and what leaves everything as it was."""
+"""Approval rules of a project: what is created, how it is read, and what changes nothing."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_rule_holds_for_every_protected_branch_only_if_asked_to(maintainer: Ca
 def test_the_flag_for_all_protected_branches_is_taken_by_creation_and_change(
     maintainer: Caller, project_rules: Path
 ) -> None:
-    """Back to false as well: what can only be switched on has not been set."""
+    """Back to false as well: a flag that can only be switched on is not really accepted."""
     sent = {"name": fresh_name(), "approvals_required": 1, **naming_only(maintainer)}
     answer = maintainer.post(project_rules, {**sent, FLAG: True})
     rule = rule_in(answer)
@@ -109,7 +109,7 @@ def test_all_protected_branches_outweigh_single_ones(
     project_rules: Path,
     protected_branch: Fixture,
 ) -> None:
-    """Which branches such a rule shows is open; that it holds for every one is not."""
+    """Which branches such a rule shows is open, but it applies to every one."""
     given_owed(maintainer, FLAG in created(maintainer, project_rules), f"{FLAG}, which came with 15.3")
     both = {"name": fresh_name(), "approvals_required": 1, FLAG: True, "protected_branch_ids": [protected_branch.id]}
     with verifies("project-approval-rules.create.applies-to-all-protected-branches.over-branch-ids"):
@@ -123,7 +123,7 @@ def test_all_protected_branches_outweigh_single_ones(
         in_answer(changed).must_hold(**{FLAG: True})
         by_id(maintainer, project_rules, rule["id"]).must_hold(**{FLAG: True})
     with verifies("project-approval-rules.update.applies-to-all-protected-branches"):
-        # What a rule held for before has no say in what it is to hold for now.
+        # The branches that a rule applied to before do not matter.
         maintainer.put(project_rules / rule["id"], {**change, FLAG: False}).must_be_served()
         by_id(maintainer, project_rules, rule["id"]).must_name_only(protected_branches=[protected_branch.id])
 
@@ -167,7 +167,7 @@ def test_users_and_groups_that_are_sent_become_approvers_of_the_rule(
     approver: Caller,
     approver_group: Fixture,
 ) -> None:
-    """Numbers that are answered but not kept would let nobody approve."""
+    """If numbers are in the answer but not stored, nobody could approve."""
     users, groups = [user_id(approver)], [approver_group.id]
     answer = maintainer.post(
         project_rules,
@@ -189,11 +189,11 @@ def test_users_and_groups_that_are_sent_become_approvers_of_the_rule(
     with verifies("project-approval-rules.create.rule-type", go_on=True):
         in_answer(answer).must_hold(rule_type="regular")
         stored.must_hold(rule_type="regular")
-    left_to_others("project-approval-rules.update.group-ids")  # unless groups are known of which one lies in another
+    left_to_others("project-approval-rules.update.group-ids")  # unless groups are known, one inside the other
     inner = current_run().profile.first("subgroup")
     if inner is None or inner.id is None:
         return
-    # Whether a group inside another one may approve is open; nobody else approves in its place.
+    # Whether an inner group may approve is open; but no other group may approve in its place.
     body = {"name": fresh_name(), "approvals_required": 1, "user_ids": users, "group_ids": [inner.id]}
     within = maintainer.post(project_rules, body)
     if within.is_served:
@@ -211,7 +211,7 @@ def test_users_and_groups_that_are_sent_become_approvers_of_the_rule(
         for sent, other in [(both, one) for one in known for both in ([one, inner.id], [inner.id, one])]:
             changed = maintainer.put(project_rules / rule_in(within)["id"], {**body, "group_ids": sent})
             shown = numbers(rule_in(changed), "groups") if changed.is_served else None
-            # It was there, and it was sent: that another one comes too takes no group away.
+            # It existed and was sent: that another one is added removes no group.
             if shown and other in shown:
                 with verifies("project-approval-rules.update.group-ids"):
                     must(inner.id in shown, f"the groups {sent}", str(shown), changed.exchange)
@@ -229,7 +229,7 @@ def test_usernames_name_users_beside_those_named_by_number(
     approver: Caller,
     second_approver: Caller,
 ) -> None:
-    """Somebody may be named by number and by username; both lists are added, and nobody drops out for being in both."""
+    """Both lists are combined, and a user named in both is not lost."""
     first, second, third = user_id(approver), user_id(second_approver), user_id(maintainer)
     both_names = [username(maintainer), username(second_approver)]
     by_name = created(maintainer, project_rules, usernames=[username(second_approver)])
@@ -241,10 +241,10 @@ def test_usernames_name_users_beside_those_named_by_number(
         by_id(maintainer, project_rules, both["id"]).must_name(users=[first, second, third])
         body = {"name": fresh_name(), "approvals_required": 1, "user_ids": [first], "usernames": []}
         none_by_name = maintainer.post(project_rules, body)
-        if none_by_name.is_served:  # a service may take no empty list
+        if none_by_name.is_served:  # a service may refuse an empty list
             by_id(maintainer, project_rules, rule_in(none_by_name)["id"]).must_name(users=[first])
     rule = created(maintainer, project_rules, user_ids=[second])
-    # Another user name may begin with this one: whoever has it stays out.
+    # Another username may begin with this one: that user must not be added.
     sent = {"user_ids": [third], "usernames": [username(approver)], "group_ids": []}
     with verifies("project-approval-rules.versions.usernames", "project-approval-rules.update.usernames"):
         maintainer.put(
@@ -272,7 +272,7 @@ def test_a_rule_is_the_same_alone_and_in_the_list(
         maintainer.get(project_rules / number).must_be(200).must_hold(id=number, name=body["name"])
     with verifies("project-approval-rules.read.equals-list-entry"):
         listed, alone = in_list(maintainer, project_rules, number).rule, by_id(maintainer, project_rules, number).rule
-        # Who is eligible is nowhere defined, and a list may well show less of it.
+        # Who is eligible is not defined, and a list may show fewer people.
         for said in (standing, lambda rule: {"contains_hidden_groups": rule.get("contains_hidden_groups")}):
             must(said(alone) == said(listed), f"as in the list: {said(listed)}", str(said(alone)))
 
@@ -306,7 +306,7 @@ def test_a_rule_that_nobody_has_touched_asks_for_no_approval(
     project_rules: Path,
     fresh_project: Fixture,
 ) -> None:
-    """A project need not list such a rule, so a list that does show rules is looked at first."""
+    """A project need not list such a rule, so only a list that shows rules counts."""
     number = created(maintainer, project_rules)["id"]
     maintainer.list(project_rules).the(id=number)
     with verifies("project-approval-rules.any-approver.asks-for-none"):

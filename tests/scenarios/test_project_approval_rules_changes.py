@@ -1,4 +1,4 @@
-"""Approval rules of a project: what a change or a deletion does, to the rule and to nothing else."""
+"""Approval rules of a project: what a change or a deletion does to the rule, and that it does nothing else."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_users_that_a_change_names_come_and_those_it_leaves_out_go(
     approver_group: Fixture,
     project: Fixture,
 ) -> None:
-    """Somebody who stays an approver after removal may still let changes through, whatever the project is named by."""
+    """A removed approver who remains can still let changes through, by number or by path of the project."""
     first, second, groups = user_id(approver), user_id(second_approver), [approver_group.id]
     number = created(maintainer, project_rules, user_ids=[first], group_ids=groups)["id"]
     stored = by_id(maintainer, project_rules, number)
@@ -181,7 +181,7 @@ def test_two_rules_created_at_once_are_both_kept(maintainer: Caller, owner: Call
 
 
 def test_two_rules_changed_at_once_are_both_changed(maintainer: Caller, owner: Caller, project_rules: Path) -> None:
-    """Both callers are told that it was done; who was refused meanwhile would show nothing."""
+    """Both callers are told that it was done; a caller who was refused meanwhile shows nothing."""
     rules = [created(maintainer, project_rules)["id"] for _ in range(2)]
     bodies = [changed(maintainer, name=fresh_name(), approvals_required=number) for number in (2, 3)]
     with verifies("project-approval-rules.update.at-once"):
@@ -197,7 +197,7 @@ def test_two_rules_changed_at_once_are_both_changed(maintainer: Caller, owner: C
 
 
 def test_rules_are_deleted_while_another_one_is_changed(maintainer: Caller, owner: Caller, project_rules: Path) -> None:
-    """Who writes all rules of a project together brings back those that went meanwhile."""
+    """A service that writes all rules of a project together restores those that were deleted meanwhile."""
     staying, *going = (created(maintainer, project_rules)["id"] for _ in range(4))
     listed, body = maintainer.list(project_rules), changed(maintainer)
     with verifies("project-approval-rules.delete.at-once"):
@@ -216,8 +216,8 @@ def test_a_rule_that_is_deleted_while_it_is_changed_stays_deleted(
     owner: Caller,
     project_rules: Path,
 ) -> None:
-    """Whichever of the two comes first: what was deleted is gone."""
-    left_to_others()  # where the change keeps the rule from being deleted
+    """Whichever of the two comes first, the deleted rule stays deleted."""
+    left_to_others()  # if the change prevents the deletion
     for _ in range(ROUNDS):
         number = created(maintainer, project_rules)["id"]
         listed, body = maintainer.list(project_rules), changed(maintainer)
@@ -242,7 +242,7 @@ def test_whoever_has_read_before_sees_a_change_and_a_deletion(
     owner: Caller,
     project_rules: Path,
 ) -> None:
-    """What one caller was shown must not be kept for that caller."""
+    """A response cached for one caller must not hide the change."""
     number = created(maintainer, project_rules)["id"]
     alone = owner.get(project_rules / number)
     listed = owner.list(project_rules)
@@ -264,11 +264,11 @@ def test_a_rule_named_like_another_one_is_a_rule_of_its_own(
     approver: Caller,
     second_approver: Caller,
 ) -> None:
-    """Like one that was deleted, or like one that is there but for capitals. A service may refuse such a name."""
+    """The name of a deleted rule, or of an existing one in other case. A service may refuse such a name."""
     first, second = user_id(approver), user_id(second_approver)
     gone = created(maintainer, project_rules, user_ids=[first])
     maintainer.delete(project_rules / gone["id"]).given_served()
-    left_to_others()  # where no such name is taken
+    left_to_others()  # if no such name is accepted
     sent = {"approvals_required": 2, "user_ids": [second], "group_ids": []}
     again = maintainer.post(project_rules, {"name": gone["name"], **sent})
     if again.is_served:
@@ -292,7 +292,7 @@ def half_hidden(
     hidden_group: Fixture,
     approver_group: Fixture,
 ) -> int:
-    """A rule with one group that everybody can see, and one that its owner can see and its maintainer cannot."""
+    """A rule with one group that everybody can see, and one that only its owner can see, not its maintainer."""
     groups = [hidden_group.id, approver_group.id]
     number = int(created(owner, project_rules, group_ids=groups)["id"])
     by_id(owner, project_rules, number).given_naming(groups=groups)
@@ -330,7 +330,7 @@ def test_a_hidden_group_goes_only_when_that_is_asked_for(
     hidden_group: Fixture,
     approver_group: Fixture,
 ) -> None:
-    """Who cannot see a group must not take it away by accident."""
+    """A caller who cannot see a group must not remove it by accident."""
     visible, hidden = [approver_group.id], [hidden_group.id]
     insider = by_id(owner, project_rules, half_hidden)
     with verifies("project-approval-rules.update.hidden-groups.stay"):
@@ -343,7 +343,7 @@ def test_a_hidden_group_goes_only_when_that_is_asked_for(
         maintainer.put(project_rules / half_hidden, body).given_served()
         insider.must_name(groups=hidden)
     without_groups = {name: value for name, value in changed(maintainer).items() if name != "group_ids"}
-    for body in (changed(maintainer, group_ids=[]), without_groups):  # of others it is left open whether they stay then
+    for body in (changed(maintainer, group_ids=[]), without_groups):  # for others, whether they stay is open
         if maintainer.put(project_rules / half_hidden, body).is_served:
             with verifies("project-approval-rules.update.hidden-groups.stay", go_on=True):
                 insider.must_name(groups=hidden)
@@ -388,7 +388,7 @@ def test_a_deleted_rule_is_gone_and_the_others_are_not(maintainer: Caller, proje
         must_stay(maintainer, project_rules, others)
     with verifies("project-approval-rules.create.leaves-other-rules", go_on=True):
         answer.given_served()
-        # A number that was counted up and not kept is given a second time once there are fewer rules.
+        # Numbers that are counted but not stored are given a second time when there are fewer rules.
         created(maintainer, project_rules)
         must_stay(maintainer, project_rules, others)
     with verifies("project-approval-rules.delete.gone"):
@@ -404,7 +404,7 @@ def test_a_deleted_rule_is_gone_and_the_others_are_not(maintainer: Caller, proje
 
 
 def created_apart(maintainer: Caller, rules: Path, others: Path) -> tuple[Path, Any, Path]:
-    """Create a rule of a project whose number no rule of another one has; return both lists, and the number."""
+    """Create a project rule whose number no rule of another project has; return both lists, and the number."""
     number = created(maintainer, rules)["id"]
     theirs = maintainer.list(others).having(id=number)
     given(not theirs, f"the other project has a rule of its own with the number {number}")
@@ -417,9 +417,9 @@ def rules_apart(maintainer: Caller, rules: Path, others: Path, kept: ExitStack) 
     next is made: a rule of the second pair may have the number that is looked for in the first.
     """
     yield created_apart(maintainer, rules, others)
-    # Whoever asks for the namespace of a rule alone takes two projects beside each other for one.
+    # A check that only compares the namespace of a rule treats two projects beside each other as one.
     for one, other in islice(projects_side_by_side(current_run().profile), 1):
-        with suppress(Unmet):  # where the maintainer is one of both, and each rule has a number of its own
+        with suppress(Unmet):  # if the maintainer has both projects, and each rule has its own number
             kept.enter_context(rules_put_back(maintainer, project_rules_path(one)))
             yield created_apart(maintainer, project_rules_path(one), project_rules_path(other))
 
@@ -429,10 +429,9 @@ def test_a_rule_is_reached_only_by_way_of_its_own_project(
     project_rules: Path,
     sibling_project: Fixture,
 ) -> None:
-    """
-    Where ids are unique across projects, a service may forget to ask whose rule it is.
+    """If ids are unique across projects, a service may forget to check the project of a rule.
 
-    Where each project counts its own, the other one may have a rule of that number, which is left alone.
+    If each project has its own numbers, the other one may have a rule of that number, which must not change.
     """
     with ExitStack() as kept:
         for rules, number, others in rules_apart(maintainer, project_rules, project_rules_path(sibling_project), kept):
@@ -457,7 +456,7 @@ def test_a_change_in_one_project_leaves_the_other_projects(
     spare_project_rules: Path,
     sibling_project: Fixture,
 ) -> None:
-    """Whether rules of two projects may have one name is open; where they may, each is a rule of its own."""
+    """Whether rules of two projects may have one name is open; if so, each is a separate rule."""
     neighbour = project_rules_path(sibling_project)
     with (
         verifies("project-approval-rules.projects-are-separate"),

@@ -1,4 +1,4 @@
-"""Approval rules of a project: special types, and what is refused or left out of account."""
+"""Approval rules of a project: special types, and input that is refused or ignored."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from conformance.suite.expectations import Caller, Path, left_to_others, must, o
 
 @dataclass(frozen=True)
 class Unfit:
-    """An object where a list belongs: refused or left out of account, so that nothing is added by it."""
+    """An object in place of a list: refused or ignored, so that it adds nothing."""
 
     create: str
-    """Requirement that it gives a new rule nothing."""
+    """Requirement that it adds nothing to a new rule."""
     update: str
-    """Requirement that it adds nothing to a rule."""
+    """Requirement that it adds nothing to a changed rule."""
     shown: dict[str, str]
     """Parameter -> the list of the rule that would show it."""
 
@@ -63,7 +63,7 @@ def test_types_that_come_from_elsewhere_are_created_or_refused_without_breaking(
     maintainer: Caller,
     spare_project_rules: Path,
 ) -> None:
-    """Whether callers can make such rules is open; a service that falls over them is not."""
+    """Whether callers can make such rules is open, but they must not break the service."""
     created(maintainer, spare_project_rules)
     answer, made = attempt(maintainer, spare_project_rules, rule_type="any_approver")
     with verifies("project-approval-rules.create.any-approver", go_on=True):
@@ -73,7 +73,7 @@ def test_types_that_come_from_elsewhere_are_created_or_refused_without_breaking(
     observe("project-approval-rules.create.any-approver-answer", f"creating such a rule is answered {answer.status}")
     left_to_others("project-approval-rules.update.answers-with-rule")  # unless there is such a rule
     for rule in [rule for rule in made if rule.get("rule_type") == "any_approver"][:1]:
-        # The type is no parameter of a change, so that one which says again what the rule says leaves it.
+        # A change has no parameter for the type, so a change to the current values keeps it.
         same = {name: rule.get(name) for name in ("name", "approvals_required")}
         changed = maintainer.put(spare_project_rules / rule["id"], same)
         if changed.is_served:
@@ -134,7 +134,7 @@ def test_an_unknown_type_shows_in_no_rule(
     with verifies(requirement):
         answer, made = attempt(maintainer, spare_project_rules, **unknown)
         must_be_dropped_or_refused(answer, made)
-        # An answer may say in a field of its own what was left out of account.
+        # An answer may name the ignored part in a field of its own.
         types = [rule.get(name) for rule in made for name in ("rule_type", "report_type")]
         must(UNHEARD_OF not in json.dumps(types), f"no rule of the type {UNHEARD_OF}", json.dumps(types))
 
@@ -150,7 +150,7 @@ def test_another_type_in_a_change(maintainer: Caller, project_rules: Path) -> No
     )
 
 
-# -- values that cannot be taken ---------------------------------------------------------------------------------------
+# -- values that cannot be read ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("unfit", UNFIT.values(), ids=UNFIT)
@@ -160,7 +160,7 @@ def test_an_object_in_place_of_a_list_gives_a_new_rule_nothing(
     plain = created(maintainer, project_rules, user_ids=[user_id(approver)])
     with verifies(unfit.create):
         for parameter, shown in unfit.shown.items():
-            # Whom the rule names is looked at; elsewhere somebody is named, as a rule for anybody may be refused.
+            # The named approvers are checked; otherwise somebody is named, because a rule for anybody may be refused.
             named = {} if shown == "users" else {"user_ids": [user_id(approver)]}
             sent = {parameter: inside_an_object(maintainer, parameter), **named}
             answer, made = attempt(maintainer, project_rules, **sent)
@@ -185,14 +185,14 @@ def test_an_object_in_place_of_a_list_adds_nothing_to_a_rule(
 
 
 def inside_an_object(caller: Caller, parameter: str) -> dict[str, object]:
-    """Hide what would be right in a list in an object: the caller, who can be named in rules, or some number."""
+    """Put an entry that would be right in a list into an object: the caller, whom rules may name, or some number."""
     actor = caller.actor
     right = {"user_ids": actor.id, "usernames": actor.username} if actor else {}
     return {UNHEARD_OF: right.get(parameter) or 1}
 
 
 def must_add_nothing(shown: str, rule: Rule, plain: Rule) -> None:
-    """Expect nothing in a list of a rule that is not in that of another one."""
+    """Expect nothing in a list of a rule that is not in the same list of another one."""
     now, without = numbers(rule, shown), numbers(plain, shown)
     must(set(now or ()) <= set(without or ()), f"{shown} = {without}", f"{shown} = {now}")
 
@@ -201,7 +201,7 @@ NO_TRUTH_VALUES = ("maybe", {UNHEARD_OF: 1})
 
 
 def test_what_is_no_truth_value_gives_a_new_rule_no_branches(maintainer: Caller, project_rules: Path) -> None:
-    """To take just anything for yes would widen what a rule holds for."""
+    """Reading any value as true would extend the branches that a rule applies to."""
     right = {"approvals_required": 1, **naming_only(maintainer)}
     control = maintainer.post(project_rules, {"name": fresh_name(), **right, FLAG: False})
     given_owed(maintainer, FLAG in rule_in(control), f"{FLAG}, which came with 15.3")
@@ -237,7 +237,7 @@ def test_what_is_no_truth_value_changes_no_rule(
             must(after == before, f"the rule as before: {before}", str(after))
 
 
-# -- rules and projects that are not there -----------------------------------------------------------------------------
+# -- rules and projects that do not exist ------------------------------------------------------------------------------
 
 
 def test_a_number_that_is_none_names_no_rule(maintainer: Caller, project_rules: Path) -> None:
@@ -251,7 +251,7 @@ def test_a_number_that_is_none_names_no_rule(maintainer: Caller, project_rules: 
         maintainer.put(project_rules / "abc", body).must_be_refused(beside=control)
         must_stay(maintainer, project_rules, before)
     with verifies("project-approval-rules.delete.rule-id-is-integer"):
-        # There is no such rule afterwards, which a service may take for success.
+        # There is no such rule afterwards, which a service may treat as success.
         maintainer.delete(project_rules / "abc").must_not_break()
         must_stay(maintainer, project_rules, before)
 
@@ -276,14 +276,14 @@ def test_a_rule_that_the_project_does_not_have(maintainer: Caller, project_rules
         "project-approval-rules.delete.unknown-rule-answer",
         f"deleting a rule that the project does not have is answered {unknown.status}",
     )
-    # A number that was somebody's is nobody's afterwards.
+    # The number of a deleted rule must not be found afterwards.
     maintainer.delete(project_rules / number).given_served()
     with verifies("project-approval-rules.update.unknown-rule"):
         maintainer.put(project_rules / number, body).must_be_refused(beside=control)
 
 
 def test_every_operation_refuses_a_project_that_does_not_exist(maintainer: Caller, project_rules: Path) -> None:
-    """What deleting there is answered is open, as long as nothing breaks."""
+    """The answer to a deletion there is open, as long as nothing breaks."""
     rule = created(maintainer, project_rules)
     body = {"approvals_required": 1, **naming_only(maintainer)}
     calls: tuple[tuple[str, str, Any], ...] = (

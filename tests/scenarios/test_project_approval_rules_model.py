@@ -1,4 +1,4 @@
-"""Approval rules of a project, explored: they follow a model, in whatever order they are created and changed."""
+"""Approval rules of a project, explored: they follow a model, in any order of creations and changes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def machine(rules: Path, shown: Path, users: list[int], groups: list[int], calle
     """Make a state machine for the rules of one project, which several callers change in turns; read by its path."""
     people = st.sampled_from(callers)
     numbers = st.integers(1, 4)
-    # What an empty list in a change does is open, and so is one that is absent. A new rule has no former groups.
+    # What an empty or absent list does in a change is open. A new rule has no former groups.
     some_users = st.lists(st.sampled_from(users), min_size=1, unique=True)
     some_groups = st.lists(st.sampled_from(groups), min_size=1, unique=True)
     groups_or_none = st.none() | some_groups
@@ -109,10 +109,9 @@ def machine(rules: Path, shown: Path, users: list[int], groups: list[int], calle
             self.compare("project-approval-rules.delete.leaves-other-rules", now, deleted)
 
         def compare(self, requirement: str, now: dict[Any, dict[str, Any]], touched: int) -> None:
-            """
-            Hold every rule but the one that was touched against what it was before.
+            """Compare every rule except the changed one with its former content.
 
-            A default rule, for which anybody may approve, may come with the first rule and go with the last.
+            A default rule, by which anybody may approve, may appear with the first rule and disappear with the last.
             """
             others, left = (
                 {
@@ -140,7 +139,7 @@ def sent(number: int, users: list[int], groups: list[int] | None) -> dict[str, A
 
 
 def must_show(said: dict[str, Any], body: dict[str, Any]) -> None:
-    """Expect name and number of a rule as they were sent."""
+    """Expect the name and number that were sent for a rule."""
     wanted = {name: body[name] for name in ("name", "approvals_required")}
     shown = {name: said[name] for name in wanted}
     must(shown == wanted, str(wanted), str(shown))

@@ -40,7 +40,7 @@ SIX_FIELDS: dict[str, type | tuple[type, ...]] = {
 
 
 def the_one(rule: Rule, name: str, number: int) -> dict[str, Any]:
-    """Return what a rule shows of one of those it names; inconclusive when it does not show it."""
+    """Return the record that a rule shows for one of its approvers; inconclusive when it does not show it."""
     found = [entry for entry in rule.get(name) or () if isinstance(entry, dict) and entry.get("id") == number]
     given(bool(found), f"the rule does not show {number} among its {name}")
     return dict(found[0])
@@ -58,7 +58,7 @@ def the_one(rule: Rule, name: str, number: int) -> dict[str, Any]:
 def test_an_approver_is_described_as_a_user_reference(
     maintainer: Caller, project_rules: Path, approver: Caller
 ) -> None:
-    """The answer is held against the contract in passing; here it is seen that it names somebody."""
+    """The answer is validated on its arrival; this test makes sure that it names somebody."""
     rule = created(maintainer, project_rules, user_ids=[user_id(approver)])
     the_one(rule, "users", user_id(approver))
 
@@ -75,7 +75,7 @@ def test_an_approver_group_is_described_as_a_group_reference(
     project_rules: Path,
     approver_group: Fixture,
 ) -> None:
-    """The fixture has a description, so that its reference must show one."""
+    """The fixture has a description, so its reference must show one."""
     rule = created(maintainer, project_rules, group_ids=[approver_group.id])
     shown = the_one(rule, "groups", approver_group.id)
     with verifies("records.group-reference.description", go_on=True):
@@ -98,7 +98,7 @@ def test_a_user_is_described_alike_wherever_one_stands(
     project: Fixture,
     merge_request: Fixture,
 ) -> None:
-    """As approver and eligible one in a rule, as author of an approval in the status and in the state."""
+    """As approver and eligible approver in a rule, and as author of an approval in the status and in the state."""
     number = user_id(approver)
     path = merge_request_path(project, merge_request)
     given_open(maintainer, path)
@@ -141,7 +141,7 @@ def test_whoever_is_named_is_named_whole(
     group: Fixture,
     merge_request: Fixture,
 ) -> None:
-    """Two users in each list, so that the number of one may be seen beside the name of the other."""
+    """Two users in each list, because the number of one may be shown with the name of the other."""
     people = {user_id(caller): username(caller) for caller in (approver, second_approver)}
     path = merge_request_path(project, merge_request)
     given_open(maintainer, path)
@@ -164,17 +164,17 @@ def test_whoever_is_named_is_named_whole(
             wanted = people[user["id"]]
             must(user.get("username") == wanted, f"user {user['id']} as {wanted}", f"username = {user.get('username')}")
         must(all(len(found) <= 1 for found in names.values()), "one name for each user", str(names))
-        # One reader is shown one address of somebody, and two people are not found at the same one.
+        # A reader sees only one address of a person, and two people do not share one.
         pages = {number: {user.get("web_url") for user in shown if user["id"] == number} for number in people}
         addresses = [address for found in pages.values() for address in found if isinstance(address, str)]
         must(len(set(addresses)) == len(addresses), "no address of one user shown for another one", str(pages))
 
 
 def in_rules_of_groups(owner: Caller, group: Fixture, **named: list[int]) -> list[Rule]:
-    """Return what rules of a group show of whom they name; nothing where none of them can be made to name these."""
+    """Return what rules of a group show about those whom they name; empty if no rule can name these."""
     if not owner.target_declares("group_approval_rules"):
         return []
-    with suppress(Unmet):  # the other lists are looked at all the same
+    with suppress(Unmet):  # the other lists are checked anyway
         administrator, rules = administrator_of(owner, own_group(group)), group_rules_path(own_group(group))
         with own_rule_put_back(administrator, rules) as rule:
             changed = rule_in(administrator.put(rules / rule["id"], named))
@@ -195,7 +195,7 @@ def test_a_group_is_named_whole(
         group.id: given_in_profile(group.get("path"), "path", group.name)
         for group in (approver_group, second_approver_group)
     }
-    # Whether a group inside another is taken for an approver is open; where it is, it is named by its whole path.
+    # Whether an inner group counts as approver is open; if it does, it is named by its full path.
     deeper = filter(None, map(current_run().profile.first, ("subgroup", "nested_subgroup")))
     inside = {one.id: one["path"] for one in deeper if one.get("path")}
     sent = {"name": fresh_name(), "approvals_required": 1, "group_ids": list(inside)}
@@ -245,7 +245,7 @@ def test_a_group_is_named_whole_in_rules_of_merge_requests(
 
 
 def must_have_their_paths(groups: list[dict[str, Any]], paths: dict[int, str]) -> None:
-    """Expect that each of these groups is told with the path that it has."""
+    """Expect that each of these groups is shown with its own path."""
     for group in groups:
         path = paths[group["id"]]
         must(group.get("full_path") == path, f"group {group['id']} as {path}", f"full_path = {group.get('full_path')}")
@@ -267,7 +267,7 @@ def test_a_branch_in_a_rule_of_a_project_is_described(
     project_rules: Path,
     protected_branch: Fixture,
 ) -> None:
-    """A branch without levels of access would leave open how such a level is described."""
+    """Without access levels, a branch would not show how such a level is described."""
     rule = created(maintainer, project_rules, protected_branch_ids=[protected_branch.id])
     branch = the_one(rule, "protected_branches", protected_branch.id)
     for levels in ("push_access_levels", "merge_access_levels"):
@@ -306,7 +306,7 @@ def test_a_protected_branch_has_its_own_name(
 )
 @pytest.mark.calls_area("group-approval-rules")
 def test_a_branch_in_a_rule_of_a_group_is_described(owner: Caller, branch_rule_group: Fixture) -> None:
-    """No parameter gives a rule of a group a branch, so the profile has to name a group where one has some."""
+    """No parameter gives a group's rule a branch, so the profile must name a group whose rules have some."""
     given(owner.target_declares("group_approval_rules"), "the target does not declare group_approval_rules")
     listed = administrator_of(owner, branch_rule_group).list(group_rules_path(branch_rule_group)).entries
     branches = [branch for rule in listed if isinstance(rule, dict) for branch in rule.get("protected_branches") or ()]

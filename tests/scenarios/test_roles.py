@@ -1,4 +1,4 @@
-"""Roles: what somebody may do in one place gives nothing in another one, and a bot has the role of its token."""
+"""Roles: a role in one place gives no role in another one, and a bot has the role of its token."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_who_owns_another_project_of_the_group_is_refused_in_this_one(
     maintainer: Caller,
     project: Fixture,
 ) -> None:
-    """Who was let in there a moment ago may be remembered by the group around both."""
+    """The surrounding group may remember, for both projects, who was permitted a moment ago."""
     own = current_run().profile.first("inner_project")
     control = maintainer.get(Path(f"{project_path(project)}{below}"))
     if own is None or not developer.get(Path(f"{project_path(own)}{below}")).is_served or not control.is_served:
@@ -65,7 +65,7 @@ def test_who_owns_what_is_to_be_let_in_needs_the_role_all_the_same(
     maintainer: Caller,
     project: Fixture,
 ) -> None:
-    """The role that counts is that in the project whose tokens are let in, not that in what is added."""
+    """The role in the project that gives access counts, not that in what is added."""
     target = current_run().profile.first(own)
     if target is None:
         left_to_others()
@@ -77,7 +77,7 @@ def test_who_owns_what_is_to_be_let_in_needs_the_role_all_the_same(
         added = maintainer.list(path).having(id=target.id)
         control = maintainer.post(path, body)
         if not control.is_served and not by_developer.is_served:
-            left_to_others()  # what lies in the group may be let in without any list
+            left_to_others()  # members of the group may have access without any list
             return
         with verifies(refused):
             by_developer.must_be_refused(beside=control if control.is_served else maintainer.get(path))
@@ -91,7 +91,7 @@ def test_a_bot_that_maintains_the_project_sets_integrations_up(
     project: Fixture,
     integration: Fixture,
 ) -> None:
-    """That it has the role shows where nobody below it is served."""
+    """Its role shows if nobody with a lower role is served."""
     path, slug = integrations_path(maintainer, project), slug_of(integration)
     if not (project_bot.get(scope_path(project)).is_served and project_bot.get(path).is_served):
         left_to_others()
@@ -106,7 +106,7 @@ def test_a_bot_that_maintains_the_project_sets_integrations_up(
 
 @pytest.mark.calls_area("approval-settings")
 def test_the_bot_of_a_project_has_no_say_in_the_group_around_it(owner: Caller, group: Fixture) -> None:
-    """Reads alone: a setting of a group that is written, even as it is, may be locked for all projects in it."""
+    """Only reads, because writing a setting of a group, even to its current value, may lock it for all its projects."""
     if "project_bot" not in current_run().profile.actors:
         left_to_others()
         return
@@ -129,7 +129,7 @@ def test_the_bot_of_a_project_has_no_say_in_the_group_around_it(owner: Caller, g
 def test_who_owns_a_group_is_no_owner_of_another_one(
     caller: str, own: str, refused: str, owner: Caller, group: Fixture
 ) -> None:
-    """Reads alone, for a setting of a group that is written may be locked for all that lies in it."""
+    """Only reads, because writing a setting of a group may lock it for everything inside."""
     place, settings = current_run().profile.first(own), "merge_request_approval_setting"
     control = owner.get(group_path(group) / settings)
     if place is None or caller not in current_run().profile.actors or not control.is_served:

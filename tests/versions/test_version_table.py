@@ -1,4 +1,4 @@
-"""Every item of the version table: what came is there, what was deprecated still works, what was removed is gone."""
+"""Every item of the version table: additions exist, deprecated items still work, and removed items are gone."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def item(change: Change) -> ItemUnderTest:
 
 @every(changes(ChangeKind.INTRODUCED, where=lambda change: change.described))
 def test_what_was_introduced_is_there(change: Change, item: ItemUnderTest) -> None:
-    """As far as it can be read; what must be sent is sent below."""
+    """Only items that can be read; those that must be sent are tested below."""
     with item.seen_in_passing():
         shown = [*operations_are_there(item), *fields_are_there(item), *pages_are_there(item)]
         given(bool(shown), "nothing of it can be read by the fixtures alone")
@@ -88,7 +88,7 @@ def fields_are_there(item: ItemUnderTest) -> Iterator[tuple[str, bool]]:
 
 
 def pages_are_there(item: ItemUnderTest) -> Iterator[tuple[str, bool]]:
-    """Only a list of more than one entry shows whether its pages can be made shorter."""
+    """Only a list of more than one entry shows whether shorter pages can be requested."""
     for operation, name in item.parameters():
         if name != "per_page" or not item.is_readable(operation) or not has_request_example(operation):
             continue
@@ -102,7 +102,7 @@ def pages_are_there(item: ItemUnderTest) -> Iterator[tuple[str, bool]]:
 
 @every(changes(ChangeKind.DEPRECATED, where=lambda change: change.described and "=" not in change.places[0]))
 def test_a_deprecated_field_is_there_as_long_as_it_is_owed(change: Change, item: ItemUnderTest) -> None:
-    """Deprecated is not removed: clients that still read the field must not break before it may go."""
+    """Deprecated does not mean removed: clients that still read the field must not break before its removal."""
     with item.seen_in_passing():
         found = [(record, name, entry) for record, name in item.fields() for entry, _ in item.records(record)]
         given(bool(found), "no record that has the field can be read")
@@ -118,7 +118,7 @@ def test_a_deprecated_field_is_there_as_long_as_it_is_owed(change: Change, item:
 
 @pytest.mark.parametrize(("change", "place"), **new_operations(ChangeKind.INTRODUCED))
 def test_an_operation_that_was_introduced_is_served(change: Change, place: str, item: ItemUnderTest) -> None:
-    """Also one that changes something: reading alone does not show that all of a row was made."""
+    """Also an operation that changes something, because a read alone does not show that a whole row is implemented."""
     operation = item.operation(place)
     with item.seen_in_passing(), arranged(operation) as prepared:
         answer = prepared.sent_by(served_caller(operation))
@@ -128,10 +128,9 @@ def test_an_operation_that_was_introduced_is_served(change: Change, place: str, 
 
 @pytest.mark.parametrize(("change", "place"), **new_parameters(ChangeKind.INTRODUCED))
 def test_a_parameter_that_was_introduced_is_taken(change: Change, place: str, item: ItemUnderTest) -> None:
-    """
-    Beside the same call without it, which shows that the operation is served at all.
+    """Compared with the same call without it, which shows that the operation is served at all.
 
-    What was sent must show in the record: a parameter that is taken and forgotten is not there either.
+    The sent value must show in the record: a parameter that is accepted and ignored is not implemented.
     """
     operation = item.operation(place)
     with item.seen_in_passing(), arranged(operation) as prepared:
@@ -148,7 +147,7 @@ def test_a_parameter_that_was_introduced_is_taken(change: Change, place: str, it
 
 @pytest.mark.parametrize(("change", "replaced"), **replaced_items(ChangeKind.DEPRECATED))
 def test_what_replaces_a_deprecated_item_works(change: Change, replaced: ReplacedBy, item: ItemUnderTest) -> None:
-    """What the two have to do with each other is open, so that whether they tell the same is recorded."""
+    """The relation between the two is open, so it is only recorded whether they agree."""
     operation = item.operation(replaced.operation)
     with left_open(), arranged(operation) as prepared:
         answer = prepared.sent_by(served_caller(operation))
@@ -167,7 +166,7 @@ def test_a_removed_operation_is_refused_and_does_nothing(
     item: ItemUnderTest,
     configuration: tuple[Configuration, dict[str, bool]],
 ) -> None:
-    """Any 4xx will do. Who still serves it must do what it says: a change that is lost in silence helps nobody."""
+    """Any 4xx is right. A service that still serves it must carry it out: a silently lost change helps nobody."""
     found, before = configuration
     wanted = not before.get(AUTHOR)
     answer = item.caller.post(found.path, {AUTHOR: wanted})
@@ -186,7 +185,7 @@ def test_a_removed_operation_is_refused_and_does_nothing(
 
 @pytest.fixture
 def configuration(maintainer: Caller, project: Fixture) -> Iterator[tuple[Configuration, dict[str, bool]]]:
-    """The approval configuration as it is read, put back afterwards where it can still be changed; empty where gone."""
+    """The approval configuration as it is read, restored afterwards if it can still be changed; empty if removed."""
     if not maintainer.target_declares("approval_configuration"):
         yield Configuration(maintainer, project), {}
         return
@@ -204,7 +203,7 @@ def test_both_names_of_a_renamed_endpoint_answer_alike(
     item: ItemUnderTest,
     integration: Fixture,
 ) -> None:
-    """An empty list under both names would prove nothing, so the integration is set up for as long as it takes."""
+    """An empty list under both names would prove nothing, so the integration is set up during the test."""
     newer = next(operation for operation in item.operations() if item.is_readable(operation))
     path = item.read(newer).exchange.call.path
     older = Path(path.replace("/integrations", "/services"))
@@ -235,7 +234,7 @@ REPORT_TYPE = named("15.9-license-scanning")
 
 @pytest.fixture
 def rules(maintainer: Caller, project: Fixture) -> Iterator[Path]:
-    """The approval rules of the project; what was not there before is deleted afterwards."""
+    """The approval rules of the project; new ones are deleted afterwards."""
     path = project_path(project) / "approval_rules"
     before = set(maintainer.list(path).ids())
     yield path
@@ -246,7 +245,7 @@ def rules(maintainer: Caller, project: Fixture) -> Iterator[Path]:
 @pytest.mark.parametrize("change", [REPORT_TYPE], ids=lambda change: change.id)
 @pytest.mark.calls_area("project-approval-rules")
 def test_a_deprecated_report_type_is_still_taken_or_no_longer(change: Change, maintainer: Caller, rules: Path) -> None:
-    """The text both gives report types and forbids rules of reports, so that a refusal may be about the latter."""
+    """The text both lists report types and forbids rules of reports, so a refusal may be for the latter."""
     body = {"name": "conformance-report", "approvals_required": 1, "rule_type": "report_approver"}
     answers = {
         name: maintainer.post(rules, {**body, "name": f"conformance-{name}", "report_type": name})
@@ -315,7 +314,7 @@ def test_whether_an_endpoint_that_is_only_named_is_offered(change: Change, item:
 
 @every(changes(ChangeKind.CHANGED, where=lambda change: bool(change.probe and change.probe.judged)))
 def test_the_tree_of_a_missing_path_is_not_found(change: Change, item: ItemUnderTest) -> None:
-    """The tree of a path that is there tells a service without the endpoint, which answers 404 to everything."""
+    """The tree of an existing path distinguishes a service without the endpoint, which answers 404 to everything."""
     control = item.control()
     if not is_offered(control):
         not_offered(change, control)
@@ -327,22 +326,22 @@ def test_the_tree_of_a_missing_path_is_not_found(change: Change, item: ItemUnder
         return
     with verifies(change.requirement):
         missing.must_be(404)
-        # Whatever else is asked for beside it, the path is as missing as before.
+        # Whatever else is requested beside it, the path does not exist.
         for beside in ({"recursive": "true"}, {"page": "2", "per_page": "1"}):
             item.probe_beside(**beside).must_be_refused(beside=control)
-        # A folder that is there has what is in it, and no more.
+        # An existing folder has its content, and nothing else.
         folder = next((one for one in entries(control) if one.get("type") == "tree" and one.get("path")), {})
         item.probe(path=f"{folder.get('path', 'no-such-folder')}/no-such-folder").must_be(404)
         for cut in cut_short(entries(control)):
             item.probe(path=cut).must_be(404)
 
 
-#: So few entries are taken for all of them: a page may be shorter than was asked for.
+#: With so few entries a list counts as complete: a page may be shorter than requested.
 FEW_ENTRIES = 9
 
 
 def cut_short(found: list[Any]) -> list[str]:
-    """Return the beginning of a name at the top that is no name there itself; none where not all names may be known."""
+    """Return a top-level name cut short that is no name itself; None if not all names may be known."""
     names = [one["path"] for one in found if isinstance(one.get("path"), str) and "/" not in one["path"]]
     if len(found) > FEW_ENTRIES:
         return []
@@ -387,7 +386,7 @@ def test_whether_a_password_still_buys_a_token(
     developer: Caller,
     oauth_token_endpoint: Fixture,
 ) -> None:
-    """A wrong password must be refused: otherwise whatever answers there does not look at passwords."""
+    """A wrong password must be refused: otherwise the endpoint does not check passwords at all."""
     actor = given_password(developer.actor)
     form = {"grant_type": "password", "username": actor.username, "password": actor.password}
     url = str(oauth_token_endpoint["url"])

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PAGE = HOME / "docs" / "open-places.md"
-"""The page that is made from the data, in a checkout."""
+"""The page generated from the data, in a checkout."""
 
 _HEAD = """\
 # Where the specification is silent
@@ -37,7 +37,7 @@ _MARK = "\\*"
 
 
 class Danger(StrEnum):
-    """How likely a test that overlooks an open place is to fail a sound service, or to pass a broken one."""
+    """How likely a test that overlooks an open place is to fail a correct service, or to pass a faulty one."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -46,7 +46,7 @@ class Danger(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OpenPlace:
-    """One place where the text leaves a choice, and what the suite makes of it."""
+    """A place where the text leaves a choice, and how the suite treats it."""
 
     id: str
     where: str
@@ -55,11 +55,11 @@ class OpenPlace:
     treatment: str
     danger: Danger
     requirements: tuple[str, ...]
-    """Where the treatment shows: judged requirements and notes."""
+    """The results that show the treatment: judged requirements and notes."""
     varied_by: tuple[str, ...] = ()
-    """The legal variants of the reference that choose otherwise here; the suite must stay green on each."""
+    """The legal variants of the reference that choose differently here; the suite must pass on each."""
     not_varied: str = ""
-    """Why no variant does, where none does."""
+    """Why there is no such variant, if there is none."""
 
 
 def load_open_places(file: Path) -> tuple[OpenPlace, ...]:
@@ -109,5 +109,5 @@ def _lines(places: Iterable[OpenPlace], notes: frozenset[str]) -> Iterator[str]:
 
 
 def _cell(text: str) -> str:
-    """Keep Markdown from reading field names and bars of a sentence as markup."""
+    """Prevent Markdown from reading field names and vertical bars in a sentence as markup."""
     return text.replace("|", "\\|").replace("*", "\\*").replace("_", "\\_")

@@ -1,7 +1,6 @@
-"""
-How every operation is provoked, undone and looked at.
+"""How every operation is provoked, undone and looked at.
 
-Every `Area` that a module of this package holds is found by itself. See `job_token_scope` for the worked example.
+Every `Area` in a module of this package is found automatically. See `job_token_scope` for the worked example.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ __all__ = [
 ]
 
 
-#: Actors who belong to what the stories use, so that they are nobody elsewhere.
+#: Actors with a role in the fixtures of the stories. For other fixtures they may have none.
 _AT_HOME = frozenset({"project_bot", "group_bot"})
 
 
@@ -89,12 +88,12 @@ def place_for(run: Run, operation: Operation, *, aside: bool) -> Place:
 
 
 def _is_at_home(run: Run, operation: Operation) -> bool:
-    """Tell whether who is served belongs to what the stories use."""
+    """Tell whether the actor who is served has a role in the fixtures of the stories."""
     return next((name for name in operation.served if name in run.profile.actors), None) in _AT_HOME
 
 
 def _references(run: Run, operation: Operation) -> set[str]:
-    """Return the fixtures that calls of an operation's area are made with."""
+    """Return the fixtures that the calls of an operation's area use."""
     request_examples = area_of(operation).request_examples
     return {
         parameter.fixture
@@ -107,7 +106,7 @@ def _references(run: Run, operation: Operation) -> set[str]:
 
 @dataclass
 class Arranged:
-    """An operation whose call is right, would change something, and is undone in the end."""
+    """An operation whose call is correct and would change something; it is undone at the end."""
 
     operation: Operation
     place: Place
@@ -115,15 +114,15 @@ class Arranged:
     call: Prepared
     _area: Area
     _remembered: Any = ABSENT
-    """What was there before; not read as long as nothing is changed, lest a list that cannot be read hides why."""
+    """State before the call; read only when something changes, so that an unreadable list hides no other reason."""
     _right_at: int = -1
-    """How many writes had been sent when the call was made right."""
+    """Number of writes that had been sent when the call was made right."""
     _untouched_at: int = -1
-    """How many had been sent when what was there was read."""
+    """Number of writes that had been sent when the state was read."""
     _stood: tuple[int, Any] | None = None
-    """What was there before the last calls, of which none was taken, and how many had been taken by then."""
+    """State before the last calls, none of which was served, and the number of served writes at that time."""
     _holds_again: Callable[[], None] = lambda: None
-    """Says that what was read then is so again."""
+    """Reports that the state that was read then holds again."""
 
     @property
     def request_example(self) -> RequestExample:
@@ -135,7 +134,7 @@ class Arranged:
         return self.sent(self.call, caller)
 
     def sent(self, call: Prepared, caller: Caller, headers: Mapping[str, str] | None = None) -> Answer:
-        """Send a form of the call by an actor, and give what is done in the background its time."""
+        """Send a form of the call by an actor, and wait for work in the background."""
         seconds, taken = self.request_example.takes_seconds, current_run().writes.not_refused
         if seconds and (self._stood is None or self._stood[0] != taken):
             with suppress(Unmet, NotTested):
@@ -151,13 +150,13 @@ class Arranged:
         return answer
 
     def control(self, caller: Caller) -> Answer:
-        """Return how the right call is answered; what it makes for good is made once in a run by the same actor."""
+        """Return the answer to the correct call. A call with a permanent effect is made once per actor and run."""
         known = current_run().learnt.made_for_good.get((self.operation.id, self.call.path, caller.name))
         return self.sent_by(caller) if known is None else Answer(known)
 
     @property
     def by_path(self) -> Prepared | None:
-        """The call with its project or group named by the full path; None where it has none or no path is known."""
+        """The call with its project or group named by the full path; None if it names none, or the path is unknown."""
         owner = self.operation.owner
         if owner is None or owner.fixture is None:
             return None
@@ -167,10 +166,9 @@ class Arranged:
         return self.call.having(owner, path) if path else None
 
     def served_below(self, prefix: str, caller: Caller) -> bool:
-        """
-        Tell whether the call is served below another prefix than that of the service; '' stands for none.
+        """Tell whether the call is served below a prefix other than that of the service; '' stands for none.
 
-        A write that names no project or group of the run is sent nowhere but where the contract has it.
+        A write that names no project or group of the run is only sent to the path of the contract.
         """
         address = f"{self.place.profile.base_url}{prefix}{self.call.path}"
         try:
@@ -179,11 +177,11 @@ class Arranged:
             return False
 
     def state(self) -> Any:
-        """Read what a refused call must leave as it was; None for an operation that only reads."""
+        """Read the state that a refused call must not change; None for an operation that only reads."""
         return self.request_example.state(self.keeper, self.place) if self.request_example.state else None
 
     def fill(self) -> list[Any]:
-        """Let a paginated list have at least three entries, and return their ids."""
+        """Make a paginated list have at least three entries, and return their ids."""
         if self.request_example.fill is None:
             return []
         self.remember()
@@ -194,11 +192,11 @@ class Arranged:
         return self._area.unknown.get(f"{self.operation.id}.{name}", self._area.unknown.get(name))
 
     def takes(self, name: str) -> bool:
-        """Tell whether what is called has a parameter of this name."""
+        """Tell whether the called thing has a parameter of this name."""
         return self._area.takes(self.place, name)
 
     def again(self) -> None:
-        """Undo what was called so far and make the call right once more; after calls that only read, it still is."""
+        """Undo previous calls and make the call right once more; if they only read, nothing needs to be done."""
         if self.operation.is_read or current_run().writes.sent == self._right_at:
             return
         if self._remembered is not ABSENT:
@@ -207,13 +205,13 @@ class Arranged:
         self.make_right()
 
     def make_right(self) -> None:
-        """Make the call right, on what is as it was remembered."""
+        """Make the call right, starting from the remembered state."""
         known = self.request_example.before(self.keeper, self.place)
         self.call = prepare(self.operation, self.request_example, self.place, known)
         self._right_at = current_run().writes.sent
 
     def put_back(self) -> None:
-        """Undo what was called so far."""
+        """Undo the previous calls."""
         if self._remembered is ABSENT:
             return
         if current_run().writes.sent != self._untouched_at:
@@ -221,7 +219,7 @@ class Arranged:
         self._holds_again()
 
     def remember(self) -> None:
-        """Read what is there, before the first change."""
+        """Read the state before the first change."""
         if self._remembered is ABSENT:
             self._untouched_at = current_run().writes.sent
             with current_run().known_reads.before_changes() as self._holds_again:
@@ -230,11 +228,10 @@ class Arranged:
 
 @contextmanager
 def arranged(operation: Operation, *, aside: bool = False) -> Iterator[Arranged]:
-    """
-    Make the call of an operation right, and put everything back afterwards.
+    """Make the call of an operation right, and restore everything afterwards.
 
-    `aside` takes what the profile sets aside for random calls. Raise NotTested when the profile lacks what is needed.
-    What is claimed for all operations together is not left open because of this one.
+    `aside` uses the fixtures that the profile sets aside for random calls. Raise NotTested when the profile lacks
+    something. Requirements that all operations verify together are not left open because of this one.
     """
     run = current_run()
     area = area_of(operation)
@@ -258,7 +255,7 @@ def arranged(operation: Operation, *, aside: bool = False) -> Iterator[Arranged]
 
 
 def _made_unless_gone(run: Run, operation: Operation, area: Area, place: Place) -> Arranged:
-    """Make the call right; where the version is unknown and the target has given the operation up, nothing is owed."""
+    """Make the call right; if the version is unknown and the target has removed the operation, nothing is owed."""
     try:
         return _made(run, operation, area, place)
     except Unmet as unmet:
@@ -272,10 +269,9 @@ def _made_unless_gone(run: Run, operation: Operation, area: Area, place: Place) 
 
 
 def _made(run: Run, operation: Operation, area: Area, place: Place) -> Arranged:
-    """
-    Make the call right, by the area's keeper or, where that one is kept out, by another who must be served.
+    """Make the call right as the area's keeper or, if the keeper is refused, as another actor who must be served.
 
-    Otherwise a target that keeps the keeper out would hide just that.
+    Otherwise a target that refuses the keeper would hide exactly this fault.
     """
     request_example = area.request_examples[operation.id]
     known = [name for name in dict.fromkeys([area.keeper, *operation.served]) if name in run.profile.actors]
@@ -297,7 +293,7 @@ def _made(run: Run, operation: Operation, area: Area, place: Place) -> Arranged:
 
 
 def _require_there(run: Run, operation: Operation) -> None:
-    """Raise OperationAbsent when an operation is not there; what the newer name shows too is left to that one."""
+    """Raise OperationAbsent when an operation does not exist; leave to the newer name what that one shows as well."""
     try:
         run.absences.require_operation(operation.id)
     except OperationAbsent:
@@ -308,13 +304,13 @@ def _require_there(run: Run, operation: Operation) -> None:
 
 
 def _leave_to_the_older_name(run: Run, operation: Operation) -> None:
-    """Let what was owed before an operation got this name be verified by the older one, which the target may have."""
+    """Leave requirements older than this name to the older name, which the target may have."""
     if any(other.alias_of == operation.id for other in run.validator.operations):
         results, known = current_test().results, run.contract.requirements
         results.settle(name for name in results.declared if known[name].introduced is None)
 
 
 def _leave_shared_ones(run: Run, operation: Operation) -> None:
-    """Let no operation leave open what all operations verify together: the others may have shown it."""
+    """Do not leave open the requirements that all operations verify together, because others may have shown them."""
     results = current_test().results
     results.settle(name for name in results.declared if run.contract.requirements[name].area != operation.area)

@@ -1,4 +1,4 @@
-"""What tests and request examples about approval rules of groups and projects share: reading and comparing them."""
+"""Helpers of tests and request examples for approval rules of groups and projects: reading and comparing them."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 FLAG = "applies_to_all_protected_branches"
 KNOWN_TYPES = ("any_approver", "regular", "report_approver", "code_owner")
-#: A text that no service knows as a value of anything.
+#: A text that no service accepts as a value.
 UNHEARD_OF = "unheard-of"
-#: How a caller is refused who is known and has too low a role.
+#: Statuses that refuse a known caller whose role is too low.
 _OF_ROLES = frozenset({401, 403})
 
 _OURS = "conformance-"
@@ -46,7 +46,7 @@ _SHOWN = 300
 _POLL_SECONDS = 0.05
 
 T = TypeVar("T")
-#: By run: who was seen to read which list of rules.
+#: By run: which actor was seen to read which list of rules.
 _listed: WeakKeyDictionary[Run, set[tuple[str, Path]]] = WeakKeyDictionary()
 
 
@@ -61,22 +61,21 @@ def group_rules_path(group: Fixture) -> Path:
 
 
 def own_group(group: Fixture) -> Fixture:
-    """Return the group that the run made for itself in the place of one of the profile; that one where it made none."""
+    """Return the group that the run made in place of a group of the profile; the group itself if the run made none."""
     profile = current_run().profile
     name = in_place_of(group.name, LEAVING, profile.fixtures)
     return group if name == group.name else profile.fixtures[name][0]
 
 
 def administrator_of(owner: Caller, group: Fixture) -> Caller:
-    """
-    Return who administrates a group: its owner, or where the owner is refused an administrator of the installation.
+    """Return who administrates a group: its owner or, if the owner is refused, an administrator of the installation.
 
-    An owner who may change the rules and may not list them, or the other way round, is one whom the service takes for
-    an administrator of the group, and is owed the rest. Where the profile names no administrator, raise Unmet.
+    If the owner may change the rules but not list them, or the other way round, the service treats the owner as an
+    administrator of the group and must serve the rest. If the profile names no administrator, raise Unmet.
     Specification: Authentication (group approval rules are for group administrators).
     """
     run = current_run()
-    # Where this leaves a rule, and the run has a group of its own, it is tried there: roles are the same in both.
+    # If this leaves a rule and the run has its own group, try it there: the roles are the same in both.
     rules = group_rules_path(run.profile.first("rules_group") or group)
     seen = _listed.setdefault(run, set())
     if (owner.name, rules) in seen:
@@ -98,10 +97,9 @@ def administrator_of(owner: Caller, group: Fixture) -> Caller:
 
 
 def own_rule(caller: Caller, rules: Path, *, but: int | None = None) -> Rule:
-    """
-    Return a regular rule of a group that the suite has made, in this run or before, and another one than `but`.
+    """Return a regular rule of a group that the suite made, in this run or before; another one than `but`.
 
-    No operation takes a rule of a group away again, so that one is made only where there is none.
+    No operation deletes a rule of a group, so a rule is made only if there is none.
     """
     named = [rule for rule in caller.list(rules).having(rule_type="regular") if _OURS in str(rule.get("name"))]
     ours = [rule for rule in named if rule.get("id") != but]
@@ -109,7 +107,7 @@ def own_rule(caller: Caller, rules: Path, *, but: int | None = None) -> Rule:
 
 
 def other_administrators(administrator: Caller, rules: Path) -> list[Caller]:
-    """Return who else reads a group's rules, and has done so just now: an administrator of the installation at most."""
+    """Return who else reads a group's rules and has just done so: at most an administrator of the installation."""
     actor = current_run().profile.actors.get("admin")
     if actor is None or actor == administrator.actor:
         return []
@@ -126,7 +124,7 @@ def is_listed(caller: Caller, rules: Path) -> bool:
 
 @contextmanager
 def own_rule_put_back(caller: Caller, rules: Path) -> Iterator[Rule]:
-    """Lend such a rule, and bring what it says back afterwards to what it was."""
+    """Lend such a rule, and restore its content afterwards."""
     found = own_rule(caller, rules)
     before = standing(found)
     try:
@@ -138,10 +136,9 @@ def own_rule_put_back(caller: Caller, rules: Path) -> Iterator[Rule]:
 
 
 def attempt(caller: Caller, rules: Path, **more: object) -> tuple[Answer, list[Rule]]:
-    """
-    Try to create a rule; return the answer, and whatever rule has come of it.
+    """Try to create a rule; return the answer, and the rule if one was created.
 
-    It names nobody but those who are sent, so that a service may refuse it beside the rule for any approver.
+    It names only those who are sent, so a service may refuse it when there is a rule for any approver.
     """
     name = fresh_name()
     answer = caller.post(rules, {"name": name, "approvals_required": 1, **more})
@@ -150,7 +147,7 @@ def attempt(caller: Caller, rules: Path, **more: object) -> tuple[Answer, list[R
 
 
 def must_be_dropped_or_refused(answer: Answer, made: list[Rule]) -> None:
-    """Expect a refusal of which nothing came, or a call served as if the unfit part had not been sent."""
+    """Expect a refusal that creates nothing, or a call that is served as if the unsuitable part had not been sent."""
     if answer.exchange.is_refusal:
         must(not made, "nothing after a refusal", f"{len(made)} rules", answer.exchange)
     else:
@@ -158,33 +155,33 @@ def must_be_dropped_or_refused(answer: Answer, made: list[Rule]) -> None:
 
 
 def given_declared(caller: Caller, feature: str) -> None:
-    """Go on only with a target that says it has a feature: nothing else is owed, and some of what is made stays."""
+    """Go on only if the target declares a feature: otherwise nothing is owed, and some of what is made stays."""
     given(caller.target_declares(feature), f"the target does not declare {feature}")
 
 
 def given_owed(caller: Caller, shown: bool, what: str) -> None:  # noqa: FBT001 - reads as a sentence
-    """Go on unless the version is unknown and the target may be too old for what it does not show."""
+    """Go on, except when the version is unknown and the target may be too old to have what it does not show."""
     if not shown and caller.target_version is None:
         raise Unmet(Reason.VERSION, f"the version is unknown, and the target may be older than {what}")
 
 
-# -- rules as they are read --------------------------------------------------------------------------------------------
+# -- reading rules -----------------------------------------------------------------------------------------------------
 
 
 def standing(rule: Rule) -> dict[str, Any]:
-    """Return what a rule of a group or project says; inconclusive when it lacks one of its lists."""
+    """Return the content of a rule of a group or project; inconclusive when one of its lists is missing."""
     branches = numbers(rule, "protected_branches")
     given(branches is not None, "the rule has no list of protected_branches")
     return {**essence(rule), "rule_type": rule.get("rule_type"), "branches": branches, FLAG: rule.get(FLAG)}
 
 
 def standings(reader: Caller, rules: Path) -> dict[Any, dict[str, Any]]:
-    """Return what every rule of a list says, by number."""
+    """Return the content of every rule of a list, by number."""
     return {rule.get("id"): standing(rule) for rule in reader.list(rules).entries if isinstance(rule, dict)}
 
 
 def numbers(rule: Rule, name: str) -> list[int] | None:
-    """Return the numbers of what a rule names in one of its lists, sorted; None when it has no such list."""
+    """Return the numbers that a rule names in one of its lists, sorted; None when it has no such list."""
     entries = rule.get(name)
     if not isinstance(entries, list):
         return None
@@ -196,29 +193,28 @@ def standings_when(
     rules: Path,
     holds: Callable[[dict[Any, dict[str, Any]]], bool],
 ) -> dict[Any, dict[str, Any]]:
-    """Return what every rule of a list says as soon as something holds, or once the target has had time to settle."""
+    """Return the content of every rule of a list once a condition holds, or once the target has had time to settle."""
     return _when(lambda: standings(reader, rules), holds)
 
 
 def others_of(reader: Caller, rules: Path, *but: int) -> dict[Any, dict[str, Any]]:
-    """Return what every rule of a list says, but for some; inconclusive when there is no other."""
+    """Return the content of every rule of a list except some; inconclusive when there is no other."""
     found = {number: rule for number, rule in standings(reader, rules).items() if number not in but}
     given(bool(found), "there is no other rule that could be changed")
     return found
 
 
 def must_stay(reader: Caller, rules: Path, before: Mapping[Any, dict[str, Any]]) -> None:
-    """Expect that these rules of a list still say what they said before."""
+    """Expect that these rules of a list have the same content as before."""
     now = standings(reader, rules)
     after = {number: now.get(number) for number in before}
     must(after == before, f"these rules as before: {_brief(before)}", _brief(after))
 
 
 def named_by_profile(place: Place, keeper: str, *, branches: bool = False) -> dict[str, Any]:
-    """
-    Return the lists that a rule may be sent with: approvers and protected branches, as far as the profile has them.
+    """Return the lists that a rule may be sent with: approvers and protected branches, as far as the profile has them.
 
-    Those who approve need not be known in the project or group set aside: there the keeper of the rules is named.
+    The approvers may be unknown in the project or group set aside: there the keeper of the rules is named instead.
     """
     wanted = {"user_ids": "approver.id", "group_ids": "approver_group"}
     if branches:
@@ -235,7 +231,7 @@ def named_by_profile(place: Place, keeper: str, *, branches: bool = False) -> di
 
 @dataclass(frozen=True)
 class Reading:
-    """A rule as somebody reads it, read anew while the target may need time to settle."""
+    """A rule as somebody reads it; it is read again while the target may need time to settle."""
 
     where: str
     read: Callable[[], Rule | None]
@@ -261,7 +257,7 @@ class Reading:
         self._expect(f"named {_brief(ids)}", lambda rule: _compare(rule, ids, set.issubset), tuple(ids))
 
     def must_name_only(self, **ids: Collection[int]) -> None:
-        """Expect exactly these numbers in lists of the rule."""
+        """Expect exactly these numbers, and no others, in lists of the rule."""
         self._expect(f"named only {_brief(ids)}", lambda rule: _compare(rule, ids, set.__eq__), tuple(ids))
 
     def must_not_name(self, **ids: Collection[int]) -> None:
@@ -269,7 +265,7 @@ class Reading:
         self._expect(f"not named {_brief(ids)}", lambda rule: _compare(rule, ids, set.isdisjoint), tuple(ids))
 
     def given_naming(self, **ids: Collection[int]) -> None:
-        """Go on only if the rule names these numbers: what was never there cannot be seen to go."""
+        """Go on only if the rule names these numbers: their removal can only be seen if they were there."""
         found = _when(self.read, lambda rule: rule is not None and _compare(rule, ids, set.issubset))
         names_them = found is not None and _compare(found, ids, set.issubset)
         given(names_them, f"{self.where} does not name {_brief(ids)} to begin with")
@@ -311,7 +307,7 @@ def in_answer(answer: Answer) -> Reading:
 
 
 def page_length(entries: int) -> int:
-    """Return a length of pages by which a list of three entries or more has several, and one that grows a few dozen."""
+    """Return a page length that gives a list of three or more entries several pages, and a growing list a few dozen."""
     return max(min(20, entries // 3), -(-entries // (_MOST_PAGES // 2)))
 
 
@@ -332,7 +328,7 @@ def pages_of(reader: Caller, rules: Path, per_page: int) -> list[list[Any]]:
 
 
 def _when(read: Callable[[], T], holds: Callable[[T], bool]) -> T:
-    """Read until something holds or the target has had its time to settle; return what was read last."""
+    """Read until a condition holds or the target has had its time to settle; return what was read last."""
     deadline = time.monotonic() + current_run().profile.limits.settle_seconds
     found = read()
     while not holds(found) and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""Approval settings as one caller sees and changes them, and how to leave them as they were."""
+"""Approval settings as one caller sees and changes them, and how to restore them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ SELECTIVE = "selective_code_owner_removals"
 PASSWORD = "require_password_to_approve"  # noqa: S105 - the name of a setting
 REAUTHENTICATION = "require_reauthentication_to_approve"
 
-#: What every version shows, and what an update takes.
+#: Settings that every version shows and that an update accepts.
 ALWAYS_SHOWN = (AUTHOR, COMMITTER, OVERRIDES, RETAIN, SELECTIVE, PASSWORD)
 SETTABLE = (AUTHOR, COMMITTER, OVERRIDES, REAUTHENTICATION, RETAIN, SELECTIVE)
 
 Entry = dict[str, Any]
-#: What is shown of each setting.
+#: The properties that are shown for each setting.
 _ENTRY = ("value", "locked", "inherited_from")
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ class Settings:
     caller: Caller
     path: Path
     read_at: Path | None = None
-    """Where they are read, if not there."""
+    """Where the settings are read, if it is another path."""
 
     def entries(self) -> dict[str, Entry]:
         """Return every setting that is shown, with value, locked and inherited_from; inconclusive when malformed."""
@@ -63,7 +63,7 @@ class Settings:
         return {name: entry.get("value") is True for name, entry in self.entries().items()}
 
     def free(self) -> tuple[str, ...]:
-        """Return the settings that an update takes and that are not locked here."""
+        """Return the settings that an update accepts and that are not locked here."""
         entries = self.entries()
         return tuple(name for name in SETTABLE if name in entries and not entries[name].get("locked"))
 
@@ -72,7 +72,7 @@ class Settings:
         return name in self.free()
 
     def without_selective_removals(self) -> None:
-        """Switch selective removals off, which cannot be beside kept approvals; inconclusive when they stay on."""
+        """Switch selective removals off, because they exclude kept approvals; inconclusive when they stay on."""
         if self.values()[SELECTIVE]:
             given(self.is_free(SELECTIVE), f"{SELECTIVE} is on and locked in {self.path}")
             self.change(**{SELECTIVE: False}).given_served()
@@ -82,10 +82,9 @@ class Settings:
         return self.caller.put(self.path, values)
 
     def change_with_charset(self, **values: Any) -> Answer:
-        """
-        Update these settings with a body whose type names its charset; as usual where a service does not take that.
+        """Update these settings with a body whose type names its charset; without it if a service does not accept that.
 
-        It is JSON as well, and what is taken cannot be taken for nothing.
+        The body is still JSON: an update that is accepted must not be ignored.
         """
         answer = self.caller.call("PUT", self.path, json=values, headers=WITH_CHARSET)
         return self.change(**values) if answer.exchange.is_refusal else answer
@@ -98,21 +97,20 @@ class Settings:
         must(shown is value, f"{name} with the value {value}", f"the value {shown!r}", answer.exchange)
 
     def by_its_path(self) -> Settings:
-        """Return the same with the group or project named by its full path, if that is known and read as well."""
+        """Return these settings with the group or project named by full path, if that is known and can be read."""
         return replace(self, path=by_full_path(self.path, self.caller))
 
     def read_by_others(self) -> list[Settings]:
-        """Return the settings as an administrator of the installation has just read them; nothing where that fails."""
+        """Return the settings as an administrator of the installation has just read them; empty when that fails."""
         actor = current_run().profile.actors.get("admin")
         others = [replace(self, caller=Caller(current_run(), actor))] if actor not in (None, self.caller.actor) else []
         return [one for one in others if one.caller.get(one.path).is_served]
 
     def moves(self) -> Iterator[tuple[str, bool]]:
-        """
-        Yield changes that can be sent one by one: each free setting to its other value, and back at once.
+        """Yield changes that can be sent one by one: each free setting is set to its other value and then back.
 
-        Selective removals are on only while no approvals are kept; what their update answers is open. Inconclusive
-        where there is nothing to change.
+        Selective removals are on only while no approvals are kept; the answer to their update is open. Inconclusive
+        when there is nothing to change.
         """
         are_some = False
         for move in self._moves():
@@ -135,7 +133,7 @@ class Settings:
             yield RETAIN, True
 
     def move(self, name: str, *, value: bool) -> bool:
-        """Change one setting; return whether it was done, which only selective removals leave open."""
+        """Change one setting; return whether it was done. Only selective removals leave that open."""
         answer = self.change(**{name: value})
         if name == SELECTIVE and value and answer.exchange.is_refusal:
             return False
@@ -143,10 +141,10 @@ class Settings:
         return True
 
     def restore(self, before: Mapping[str, bool]) -> None:
-        """Bring every free setting back to the value it had."""
+        """Restore every free setting to its former value."""
         now, free = self.values(), self.free()
         different = [name for name in free if name in before and now.get(name) != before[name]]
-        # Selective removals go first when they end, and come last: they cannot be beside kept approvals.
+        # Switch selective removals off first and on last, because they exclude kept approvals.
         for name in sorted(different, key=lambda name: name == SELECTIVE and before[name]):
             if name == RETAIN and now[SELECTIVE] and SELECTIVE in free:
                 self.change(**{SELECTIVE: False})
@@ -164,12 +162,12 @@ def of_project(caller: Caller, project: Fixture) -> Settings:
 
 
 def each_alone(names: Sequence[str]) -> list[dict[str, bool]]:
-    """Return for each setting the values that have it on and the others off: no two of them are alike throughout."""
+    """Return for each setting the values with only that setting on: no two settings have equal values throughout."""
     return [{name: name == one for name in names} for one in names]
 
 
 def freest(pairs: Sequence[tuple[Settings, T]]) -> T:
-    """Return what stands beside the first settings of which none is locked, or of which the fewest are."""
+    """Return the thing whose settings are the first without any lock, or else those with the fewest locks."""
     best, most = pairs[0][1], -1
     for settings, thing in pairs:
         entries = settings.entries()
@@ -182,19 +180,18 @@ def freest(pairs: Sequence[tuple[Settings, T]]) -> T:
 
 
 def a_group_without_projects_of_others(group: Fixture) -> Fixture:
-    """
-    Return a group whose settings can be tried without locking those of projects that other tests change.
+    """Return a group whose settings can be changed without locking those of projects that other tests change.
 
-    A group may lock what was ever set in it, for good. Without such a group in the profile it is the one given.
+    A group may lock every setting that was ever set in it, permanently. If the profile has no such group, return the
+    given one.
     """
     return current_run().profile.first("fresh_group") or group
 
 
 def an_unlocked_project(caller: Caller, project: Fixture) -> Fixture:
-    """
-    Return a project, or another fixture whose settings are free while some of its are locked.
+    """Return a project, or another fixture with free settings if some settings of the first are locked.
 
-    A group may lock what was ever set in it, for good; its projects then have less left to change.
+    A group may lock every setting that was ever set in it, permanently; then fewer settings of its projects can change.
     """
     run = current_run()
     others = [*run.profile.fixtures.get("fuzz_project", ())[:1]]
@@ -203,10 +200,9 @@ def an_unlocked_project(caller: Caller, project: Fixture) -> Fixture:
 
 
 def an_unlocked_project_in_a_group(caller: Caller, project: Fixture, group: Fixture) -> tuple[Fixture, Fixture]:
-    """
-    Return a project and the group around it, or two that are set aside while some settings of the former are locked.
+    """Return a project and its group, or two that are set aside if some settings of the project are locked.
 
-    Other projects may lie anywhere.
+    Other projects need not lie in that group.
     """
     fixtures = current_run().profile.fixtures
     aside = list(zip(fixtures.get("fuzz_project", ()), fixtures.get("fuzz_group", ()), strict=False))
@@ -214,7 +210,7 @@ def an_unlocked_project_in_a_group(caller: Caller, project: Fixture, group: Fixt
 
 
 def side_by_side(caller: Caller) -> list[tuple[Fixture, Fixture]]:
-    """Return two projects of one namespace, the first with a setting that is free; one pair of the profile at most."""
+    """Return two projects of one namespace, the first with a free setting; at most one pair of the profile."""
     for one, other in projects_side_by_side(current_run().profile):
         both = of_project(caller, one), of_project(caller, other)
         if all(caller.get(each.path).is_served for each in both):
@@ -223,11 +219,11 @@ def side_by_side(caller: Caller) -> list[tuple[Fixture, Fixture]]:
 
 
 def of_an_unlocked_project(caller: Caller, project: Fixture) -> Settings:
-    """Return the settings of a project, or of another one while some of its are locked."""
+    """Return the settings of a project, or of another one if some settings of the first are locked."""
     return of_project(caller, an_unlocked_project(caller, project))
 
 
-# -- tests of both places --------------------------------------------------------------------------------------------
+# -- tests for both levels ---------------------------------------------------------------------------------------------
 
 
 def at_both_places(argument: str, *, group: Any, project: Any) -> pytest.MarkDecorator:
@@ -242,7 +238,7 @@ def at_both_places(argument: str, *, group: Any, project: Any) -> pytest.MarkDec
 
 
 def remembered(settings: Settings) -> Mapping[str, bool] | None:
-    """Return the values as they are; None when they cannot be read, which is for the tests to find."""
+    """Return the current values; None when they cannot be read, which other tests report."""
     try:
         return settings.values()
     except Unmet:
@@ -250,16 +246,15 @@ def remembered(settings: Settings) -> Mapping[str, bool] | None:
 
 
 def put_back(settings: Settings, before: Mapping[str, bool] | None) -> None:
-    """Restore values as far as they were known."""
+    """Restore values as far as they are known."""
     if before is not None:
         settings.restore(before)
 
 
 def with_a_free_setting_on(settings: Settings) -> dict[str, bool]:
-    """
-    Let a setting be on, so that switching it off changes something; return the update that does so.
+    """Switch a setting on, so that switching it off changes something; return the update that switches it off.
 
-    It is the setting of the example, unless that is locked: each has a lock of its own.
+    It is the setting of the example, unless that is locked: each setting has its own lock.
     """
     values = remembered(settings)
     if values is None:
@@ -273,7 +268,7 @@ def with_a_free_setting_on(settings: Settings) -> dict[str, bool]:
 
 
 def an_unlocked_project_if_read(caller: Caller, project: Fixture) -> Fixture:
-    """Return a project whose settings are free; one that cannot be read stays, as that is for the tests to find."""
+    """Return a project whose settings are free; keep one that cannot be read, because the tests are to report that."""
     try:
         return an_unlocked_project(caller, project)
     except Unmet:
@@ -286,7 +281,7 @@ def _area(
     of: Callable[[Caller, Fixture], Settings],
     choose: Callable[[Caller, Fixture], Fixture] = lambda _, fixture: fixture,
 ) -> Area:
-    """Return the request examples of the settings of a group or a project, or of what stands in for it."""
+    """Return the request examples for the settings of a group or a project, or of its stand-in."""
     read, update = f"get{level.capitalize()}ApprovalSettings", f"update{level.capitalize()}ApprovalSettings"
 
     def settings(caller: Caller, place: Place) -> Settings:

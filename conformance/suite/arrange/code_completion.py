@@ -1,4 +1,4 @@
-"""Code completion: a request that is right, and the check beside it. Neither changes anything."""
+"""Code completion: a correct request, and the check endpoint beside it. Neither changes anything."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 COMPLETIONS = Path("/code_suggestions/completions")
 CHECK = Path("/code_suggestions/enabled")
-#: The path of no project.
+#: A path that no project has.
 UNKNOWN_PATH = "conformance-no-such-group/conformance-no-such-project"
 
-#: A file with all that a completion needs.
+#: A file with everything that a completion needs.
 FILE: Mapping[str, str] = MappingProxyType(
     {"file_name": "greeting.py", "content_above_cursor": "def greet(name: str) -> str:\n    return "}
 )
 
 
 def completion(**beside: Any) -> dict[str, Any]:
-    """Return the body of a request that must be served, with other parameters beside or in place of the file."""
+    """Return the body of a request that must be served, with extra or replaced parameters."""
     return {"current_file": dict(FILE), **beside}
 
 
 def _tells_apart(keeper: Caller, _: Place) -> Values:
-    """Go on only where the check does not say yes to everything: it has no body that would show more."""
+    """Go on only if the check does not answer yes to everything: it has no body that would show more."""
     answer = keeper.post(CHECK, {"project_path": UNKNOWN_PATH})
     given(not answer.is_served, "a project that does not exist is said to have completions too")
     return {}

@@ -1,4 +1,4 @@
-"""The files of exports, byte by byte: packed lines of JSON, by whatever name."""
+"""The files of exports, byte by byte: gzipped lines of JSON, whatever the file name is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GZIP = b"\x1f\x8b"
 
 
 def file_names(file: Answer) -> list[str]:
-    """Return the names that an answer gives its file: a plain one, an encoded one that clients prefer, or both."""
+    """Return the names that an answer gives its file: the plain name, the encoded one that clients prefer, or both."""
     disposition = file.exchange.headers.get("content-disposition", "")
     plain = re.search(r'filename="?([^";]+)', disposition, re.IGNORECASE)
     extended = re.search(r"filename\*=[^']*'[^']*'([^;]+)", disposition, re.IGNORECASE)
@@ -26,7 +26,7 @@ def file_names(file: Answer) -> list[str]:
 
 
 def lines_of(file: Answer) -> list[bytes]:
-    """Return the lines of a file that are not empty, as `unpacked_lines`; a file without a byte has none."""
+    """Return the lines of a file that are not empty, like `unpacked_lines`; a file of zero bytes has none."""
     return unpacked_lines(file) if file.exchange.body or file.exchange.problem else []
 
 
@@ -42,7 +42,7 @@ def unpacked_lines(file: Answer) -> list[bytes]:
     )
     content, problem = _unpacked(packed)
     if content[:2] == _GZIP and "gzip" in file.exchange.headers.get("content-encoding", "").lower():
-        # Packed once more for the way.
+        # Packed a second time for the transfer.
         content, problem = _unpacked(content)
     must(problem is None, "a whole gzip file", str(problem), file.exchange)
     return [line for line in content.splitlines() if line.strip()]
@@ -56,7 +56,7 @@ def _unpacked(packed: bytes) -> tuple[bytes, str | None]:
 
 
 def must_be_json(lines: list[bytes], file: Answer) -> None:
-    """Expect one JSON value on every line; a file that is one array of objects is a list, and not lines of them."""
+    """Expect one JSON value on every line; a file with one array of objects is a list and does not count as lines."""
     for number, line in enumerate(lines, start=1):
         shown = line[:100].decode("utf-8", "replace")
         try:
@@ -69,20 +69,20 @@ def must_be_json(lines: list[bytes], file: Answer) -> None:
 
 
 def must_hold_once(file: Answer, text: str) -> None:
-    """Expect an object in a file, by a text of its own; none is there twice, the same in all that is said."""
+    """Expect an object in a file, found by a text that only it has; no object may occur twice with equal content."""
     found = lines_with(text, lines_of(file))
     must(bool(found), f"a line with {text}", "no such line", file.exchange)
     must(len(set(found)) == len(found), f"the object {text} once", "the same line twice", file.exchange)
 
 
 def lines_with(text: str, lines: list[bytes]) -> list[bytes]:
-    """Return those lines of JSON that hold a text, in whichever of the ways that JSON has to write its letters."""
+    """Return those lines of JSON that contain a text, in any of the ways in which JSON can write its characters."""
     written = json.dumps(text)[1:-1]
     return [line for line in lines if text.encode() in line or written in as_ascii(line)]
 
 
 def as_ascii(line: bytes) -> str:
-    """Return a line of JSON with all other letters escaped; nothing of one that is no JSON."""
+    """Return a line of JSON with all non-ASCII characters escaped; nothing if it is no JSON."""
     try:
         return json.dumps(json.loads(line))
     except ValueError:

@@ -1,10 +1,9 @@
-"""
-The export of a group as one caller schedules, follows and downloads it.
+"""The export of a group as one caller schedules, follows and downloads it.
 
-What is accepted begins when the service likes, and nothing shows it until then. As relations end, their entries in the
-status take the place of those of the export before, one by one. Only their marks tell an entry of a new export from one
-of an older: when it was updated, and in which form. So marks are read while no export is under way, and what comes
-later is held against them. Only times that the target tells are compared with each other.
+A service may begin an accepted export at any time, and nothing shows it until then. When a relation ends, its entry in
+the status replaces the entry of the export before. Only marks distinguish an entry of a new export from one of an older
+export: when it was updated, and in which form. So marks are read while no export runs, and later entries are compared
+with them. Only times that the target tells are compared with each other.
 """
 
 from __future__ import annotations
@@ -33,65 +32,65 @@ if TYPE_CHECKING:
 STARTED, FINISHED, FAILED = 0, 1, -1
 
 _MOST_RESTARTS = 3
-#: How long at least is waited, in seconds, until what was scheduled shows: times may be told in whole seconds.
+#: Minimum time, in seconds, to wait until a scheduled export shows: times may be told in whole seconds.
 _SOON_SECONDS = 1.2
 
-#: How long at most an export is thought to go on that nothing shows until its end; a network may be slow for once.
+#: Maximum time that an export may run without showing anything before its end; a network may be slow for once.
 _LONGEST_HIDDEN_SECONDS = 5.0
 
-#: How long is waited, in seconds, where parts of a second are told: two reads may be answered within one of these.
+#: Waiting time, in seconds, where fractions of a second are told: two reads may be answered within one of these.
 _SOONER_SECONDS = 0.02
 
-#: As in `12:30:15.250`, `12:30:15,25` and `T123015.250`.
+#: Such as `12:30:15.250`, `12:30:15,25` and `T123015.250`.
 _PART_OF_A_SECOND = re.compile(r"\d\d[.,]\d*[1-9]")
 
-#: What is waited for after an export was accepted.
+#: Key for waiting after an export was accepted.
 _ENTRY, _END = "an entry of the export", "the end of the scheduled export"
-#: By whether it is to be in batches: one form may never come where the other does.
+#: Key by form (in batches or not): one form may never come although the other does.
 _END_IN_FORM = {batched: f"{_END} with batched = {str(batched).lower()}" for batched in (False, True)}
 _REFUSED = "an answer of the status"
 _ENDS = {_END, *_END_IN_FORM.values()}
 _NEVER_SHOWN = {_ENTRY, *_ENDS}
 
 Entry = dict[str, Any]
-#: By relation, its `updated_at` and `batched`.
+#: Relation -> its `updated_at` and `batched`.
 Marks = dict[str, tuple[Any, Any]]
 
 
 @dataclass(frozen=True)
 class _Idle:
-    """The status of a group as it was read while none of its exports was under way."""
+    """The status of a group, read while none of its exports was running."""
 
     entries: tuple[Entry, ...] = ()
     read_at: float = 0.0
     """In seconds of the monotonic clock."""
     new_at: float = 0.0
-    """When it was first seen to be so."""
+    """When this state was first seen."""
     age: int | None = None
-    """That of the reads which the run knew then: as long as it stays, nothing was sent but reads."""
+    """Age of the run's known reads at that time: while it does not change, only reads were sent."""
 
 
 @dataclass
 class _Seen:
-    """What a run has seen of the exports of one group."""
+    """What a run has seen about the exports of one group."""
 
     has_accepted: bool = False
-    """Whether one was ever accepted."""
+    """Whether an export was ever accepted."""
     idle: _Idle = field(default_factory=_Idle)
     longest_delay: float = 0.0
-    """The longest that it took an accepted export to show, in seconds."""
+    """The longest time until an accepted export showed, in seconds."""
     shortest_export: float | None = None
-    """The shortest that one took to end, in seconds; to look earlier is in vain."""
+    """The shortest time until an export ended, in seconds; looking earlier is useless."""
     in_vain: set[str] = field(default_factory=set)
-    """What was waited for until the deadline, and never came."""
+    """What was waited for until the deadline without success."""
     ended: set[str] = field(default_factory=set)
-    """The relations of which an export was ever seen to have ended."""
+    """The relations for which an export was ever seen to end."""
     is_refused: bool = False
-    """Whether the status was refused when it was read last, as it may be before the first export."""
+    """Whether the last read of the status was refused, as it may be before the first export."""
     tells_seconds: bool = False
-    """Whether an entry ever told the second of its last change only; others may tell more."""
+    """Whether an entry ever told its last change only in whole seconds; others may be more precise."""
     times_move: bool | None = None
-    """Whether each read tells other moments, so that these say nothing; None until that is known."""
+    """Whether each read tells other times, so that times say nothing; None while that is unknown."""
 
 
 #: By the path of a group's exports.
@@ -117,17 +116,16 @@ class Export:
     # -- what is sent --------------------------------------------------------------------------------------------------
 
     def schedule(self, *, bare: bool = False, **body: Any) -> Answer:
-        """Schedule an export with these parameters; `bare` says nothing of any, in a body without any."""
+        """Schedule an export with these parameters; `bare` sends none, in an empty body."""
         last_form = self.own(list(self._seen.idle.entries)).get("batched")
-        if body.get("batched", last_form) is last_form:  # in which form it comes that is asked for none is open
+        if body.get("batched", last_form) is last_form:  # if no form was asked for, the form of the export is open
             self._let_the_second_pass()
         return self.caller.post(self.path) if bare else self.caller.post(self.path, body)
 
     def accepted(self, **body: Any) -> Answer:
-        """
-        Schedule an export, again while that is refused: the one that was scheduled before may be running, unseen.
+        """Schedule an export; repeat while it is refused, because an earlier export may be running unseen.
 
-        Where none was accepted before, a refusal is the answer.
+        If none was accepted before, a refusal is the answer.
         """
         answer = self.schedule(**body)
         if answer.exchange.is_refusal and self._seen.has_accepted:
@@ -146,13 +144,11 @@ class Export:
     # -- what is shown -------------------------------------------------------------------------------------------------
 
     def entries(self, *, after_scheduling: bool = False) -> list[Entry]:
-        """
-        Return the entries of the status; inconclusive when they cannot be read.
+        """Return the entries of the status; inconclusive when they cannot be read.
 
-        Before the first export of a group has begun there may be none, or none that has a state, or the status may be
-        refused.
+        Before the first export of a group has begun, there may be no entries, entries without a state, or a refusal.
         """
-        answer = self.caller.get(self.path / "status")  # never from memory: an export goes on by itself
+        answer = self.caller.get(self.path / "status")  # never from memory, because an export makes progress by itself
         self._seen.is_refused = answer.exchange.is_refusal
         if self._seen.is_refused:
             return []
@@ -170,7 +166,7 @@ class Export:
         return found
 
     def _asked_for_alone(self) -> list[Any]:
-        """Return the entry of the relation where the list may be the first page of a longer one; none if refused."""
+        """Return the entry of the relation if the list may be the first page of a longer one; None if refused."""
         answer = self.caller.get(self.path / "status", relation=self.relation)
         if answer.exchange.is_refusal:
             return []
@@ -178,26 +174,25 @@ class Export:
         return [entry for entry in (body if isinstance(body, list) else [body]) if _is_object(entry)]
 
     def own(self, shown: list[Entry] | None = None) -> Entry:
-        """Return the entry of the relation, of those that were just shown or are read; an empty one when none is."""
+        """Return the entry of the relation from the given or newly read entries; an empty entry if there is none."""
         entries = self.entries() if shown is None else shown
         return next((entry for entry in entries if entry.get("relation") == self.relation), {})
 
     # -- waiting -------------------------------------------------------------------------------------------------------
 
     def marks(self) -> Marks:
-        """Wait until no export is running or yet to begin; return by relation what a new one will make different."""
+        """Wait until no export is running or about to begin; return by relation what a new export will change."""
         return marks_in(self.quiet())
 
     def _let_the_second_pass(self) -> None:
-        """Wait where times are told in seconds: what ends within the same one as the last export looks as that did."""
+        """Wait if times are told in seconds: two exports that end within the same second look the same."""
         if self._seen.tells_seconds:
             time.sleep(max(0.0, self._seen.idle.new_at + _SOON_SECONDS - time.monotonic()))
 
     def quiet(self) -> list[Entry]:
-        """
-        Wait until no export is running or yet to begin, and return all entries.
+        """Wait until no export is running or about to begin, and return all entries.
 
-        What was accepted gets as long to begin as any ever took, and as long to end as the shortest took.
+        An accepted export gets as long to begin as any ever took, and as long to end as the shortest took.
         """
         run, seen = current_run(), self._seen
         if seen.idle.age == run.known_reads.age and not run.profile.limits.settle_seconds:
@@ -216,7 +211,7 @@ class Export:
         return shown
 
     def _times_move(self, shown: list[Entry]) -> bool:
-        """Tell whether each of two more reads tells other moments, though nothing was sent since what was shown."""
+        """Tell whether each of two more reads shows other times, though nothing was sent since."""
         for _ in range(2):
             before, pause = marks_in(shown), _SOON_SECONDS if is_told_in_seconds(shown) else _SOONER_SECONDS
             time.sleep(pause)
@@ -226,10 +221,9 @@ class Export:
         return True
 
     def shows_anew(self, before: Marks) -> bool:
-        """
-        Wait until the status shows something of an export scheduled after `before`; tell whether it ever did.
+        """Wait until the status shows something of an export scheduled after `before`; tell whether it ever did.
 
-        That older entries have gone is nothing of it yet.
+        The removal of older entries alone does not count.
         """
         with suppress(Unmet):
             self._entries_when(lambda shown: marks_in(shown) not in ({}, before), _ENTRY, after_scheduling=True)
@@ -237,10 +231,9 @@ class Export:
         return False
 
     def settled(self, before: Marks, *, batched: bool, sort: str = _END) -> list[Entry]:
-        """
-        Wait for the end of the export that was scheduled after `before`, and return all entries.
+        """Wait for the end of the export that was scheduled after `before`, and return all entries.
 
-        `sort` is a name for all such ends that are waited for in vain once only.
+        `sort` names a kind of end, so that a wait in vain happens only once for each kind.
         """
         seen, begun = self._seen, time.monotonic()
         under_way: list[bool] = []
@@ -260,9 +253,9 @@ class Export:
         except Unmet as unmet:
             lack = self.lack()
             if lack and sort in seen.in_vain:
-                seen.in_vain |= _ENDS  # what is exported in no form need not be waited for in each
+                seen.in_vain |= _ENDS  # a relation that is exported in no form need not be waited for in each
             raise Unmet(unmet.reason, lack or unmet.detail) from None
-        if not any(under_way):  # the entries of the older one may stay until the new one has ended
+        if not any(under_way):  # the entries of the older export may stay until the new one has ended
             seen.longest_delay = max(seen.longest_delay, min(time.monotonic() - begun, _LONGEST_HIDDEN_SECONDS))
         seen.shortest_export = min(seen.shortest_export or _SOON_SECONDS, time.monotonic() - begun)
         return shown
@@ -276,7 +269,7 @@ class Export:
         not_before: float = 0.0,
         after_scheduling: bool = False,
     ) -> list[Entry]:
-        """Wait until all entries are as wanted, and return them; nothing is read before a time."""
+        """Wait until all entries are as wanted, and return them; nothing is read before a given time."""
         shown: list[Entry] = []
 
         def holds() -> bool:
@@ -296,10 +289,9 @@ class Export:
         return self.relation in ended and (as_wanted or len(ended) == len(marks_in(entries)))
 
     def _delay_after(self, accepted: float) -> float:
-        """
-        Wait until an export that was accepted some time ago shows; return how long another one may take for that.
+        """Wait until an export that was accepted some time ago shows; return how long another one may take for that.
 
-        Who looks late, since other tests ran in between, sees only that it took no longer than until now.
+        A late look, after other tests ran, only shows that it took no longer than until now.
         """
         seen, before = self._seen, marks_in(self._seen.idle.entries)
 
@@ -310,17 +302,16 @@ class Export:
         if is_anew():
             return max(seen.longest_delay, min(time.monotonic() - accepted, _SOON_SECONDS))
         if seen.in_vain & _NEVER_SHOWN:
-            return seen.longest_delay  # what is accepted shows nowhere: to wait for each anew would be in vain
+            return seen.longest_delay  # nothing shows accepted exports, so waiting for each again would be useless
         if settles(is_anew, max(_SOON_SECONDS, 2 * seen.longest_delay)):
             seen.longest_delay = max(seen.longest_delay, time.monotonic() - accepted)
         return seen.longest_delay
 
     def _wait(self, holds: Callable[[], bool], expected: str, *, sort: str = "") -> None:
-        """
-        Wait until something holds; where that was in vain once in this run, the deadline is not spent again.
+        """Wait until a condition holds; after one wait in vain in this run, the full deadline is not waited again.
 
-        `sort` is a name for all that is waited for alike; without one it is what is expected. A status that was refused
-        until the deadline is not there.
+        `sort` names all waits of one kind; without it, the kind is what is expected. A status that is refused until the
+        deadline does not exist.
         """
         in_vain, sort = self._seen.in_vain, sort or expected
         if sort in in_vain or _REFUSED in in_vain:
@@ -332,7 +323,7 @@ class Export:
         try:
             eventually(holds, f"{expected} in {self.path}")
         except Unmet:
-            # A call without an answer ends one test only.
+            # A call without an answer ends only one test.
             if time.monotonic() - begun >= current_run().profile.limits.deadline_seconds:
                 in_vain.add(sort)
                 if self._seen.is_refused:
@@ -340,7 +331,7 @@ class Export:
             raise
 
     def lack(self) -> str | None:
-        """Say what exports held that ended without the relation; None where one had it, or none has ended."""
+        """Say what exports that ended without the relation contained; None if one had it, or none has ended."""
         with suppress(Unmet):
             self.quiet()
         if not self._seen.ended or self.relation in self._seen.ended:
@@ -348,35 +339,33 @@ class Export:
         held = ", ".join(sorted(self._seen.ended)[:10])
         return f"{self.path} holds {held}, and not '{self.relation}', the relation of export_group in the profile"
 
-    # -- what tests are made of ----------------------------------------------------------------------------------------
+    # -- building blocks for tests -------------------------------------------------------------------------------------
 
     def begun_anew(self, *, batched: bool) -> tuple[Marks, Answer]:
-        """
-        Schedule an export in this form, and return the marks of the last one and the answer.
+        """Schedule an export in this form, and return the marks of the last export and the answer.
 
-        The last one is of the other form, so that its entries cannot be taken for new ones. Where the new one is
-        refused, one in the other form is served right afterwards: nothing else stood in its way.
+        The last export has the other form, so that its entries cannot be mistaken for new ones. If the new export is
+        refused, one in the other form is served right afterwards: so nothing else prevented it.
         """
         if self.is_batched() is batched:
             self.finished(batched=not batched)
         before = self.marks()
-        self._let_the_second_pass()  # so that it shows as new even where it does not come in the form that is asked for
+        self._let_the_second_pass()  # so that it shows as new even if it does not come in the requested form
         answer = self.accepted(batched=batched)
         if answer.exchange.is_refusal:
             self.accepted(batched=not batched).given_served()
         return before, answer
 
     def ended_anew(self, before: Marks, answer: Answer, *, batched: bool) -> list[Entry]:
-        """
-        Return the entries of an export that was begun anew, once the relation has ended.
+        """Return the entries of an export that was begun anew, once the relation has ended.
 
-        Other relations may end later: what still shows their older export is left out.
+        Other relations may end later: entries of their older export are left out.
         """
         answer.given_served()
         return self.anew(self.settled(before, batched=batched), before)
 
     def anew(self, entries: list[Entry], before: Marks) -> list[Entry]:
-        """Return those entries that do not come from an older export."""
+        """Return the entries that do not come from an older export."""
         return [entry for entry in entries if marks_in([entry]).items() - before.items()]
 
     def is_batched(self) -> bool:
@@ -384,7 +373,7 @@ class Export:
         return self.own().get("batched") is True
 
     def finished(self, *, batched: bool) -> Entry:
-        """Return the entry of the relation, finished in this form by this run: what is older may be out of date."""
+        """Return the entry of the relation, finished in this form by this run, as older exports may be out of date."""
         for _ in range(_MOST_RESTARTS):
             shown = self.quiet()
             before = marks_in(shown)
@@ -399,10 +388,9 @@ class Export:
         return found
 
     def _goes_on(self, entry: Entry) -> bool:
-        """
-        Tell whether an export that is shown as failed is tried again by itself: nothing says which state is the last.
+        """Tell whether a failed export is retried automatically: the text does not say which state is the last.
 
-        Where that was waited for in vain once in this run, it is not waited for again.
+        After one wait in vain in this run, it is not waited for again.
         """
         in_vain, sort = self._seen.in_vain, "another try"
         if entry.get("status") != FAILED or sort in in_vain:
@@ -413,17 +401,17 @@ class Export:
         return goes_on
 
     def numbers(self) -> list[int]:
-        """Return the numbers of the batches that the relation is exported in."""
+        """Return the numbers of the batches of the relation's export."""
         batches = self.finished(batched=True).get("batches") or ()
         numbers = [whole_number(batch.get("batch_number")) for batch in batches if isinstance(batch, dict)]
         return [number for number in numbers if number is not None]
 
     def in_one_piece(self) -> Answer:
-        """Export the relation in one piece, unless it is, and return its file as a step of a story."""
+        """Export the relation in one piece, if it is not already, and return its file as a step of a story."""
         return self.file_of(self.finished(batched=False)).given_served()
 
     def file_of(self, entry: Entry, **query: Any) -> Answer:
-        """Download what an entry says is finished; once more where the relation turns out to be exported anew."""
+        """Download a file that an entry calls finished; repeat once if the relation is being exported again."""
         answer = self.download(**query)
         for _ in range(_MOST_RESTARTS):
             if not answer.exchange.is_refusal or marks_in([self.own()]) == marks_in([entry]):
@@ -433,7 +421,7 @@ class Export:
         return answer
 
     def others(self) -> list[str]:
-        """Return the other relations that are finished in one piece, once all are, or as many as ever will be."""
+        """Return the other relations that are finished in one piece, once all are or no more are expected."""
 
         def are_in_one_piece() -> bool:
             return all(has_ended(entry) and entry.get("batched") is False for entry in self.entries())
@@ -446,7 +434,7 @@ class Export:
         )
 
     def download(self, **query: Any) -> Answer:
-        """Download the file of the relation, or another with `relation`; the bytes are those that were sent."""
+        """Download the file of the relation, or another with `relation`; the bytes are returned as sent."""
         return self.caller.download(self.path / "download", **{"relation": self.relation, **query})
 
 
@@ -456,7 +444,7 @@ def export_of(caller: Caller, group: Fixture, relation: str) -> Export:
 
 
 def parsed(answer: Answer) -> Any:
-    """Return the JSON that an answer was served with; inconclusive when it was not, or is none."""
+    """Return the JSON of a served answer; inconclusive when it was not served, or is no JSON."""
     try:
         return json.loads(answer.given_served().exchange.body)
     except (ValueError, RecursionError):
@@ -468,33 +456,33 @@ def _is_object(entry: Any) -> bool:
 
 
 def has_ended(entry: Mapping[str, Any]) -> bool:
-    """Tell whether an entry of the status is of a relation that is exported, or whose export failed."""
+    """Tell whether an entry of the status belongs to a relation that is exported, or whose export failed."""
     return entry.get("status") in (FINISHED, FAILED)
 
 
 def marks_in(entries: Iterable[Entry]) -> Marks:
-    """Return by relation what a new export would make different."""
+    """Return by relation what a new export would change."""
     return {str(entry.get("relation")): (_moment(entry), entry.get("batched")) for entry in entries}
 
 
 def is_told_in_seconds(entries: Iterable[Entry]) -> bool:
-    """Tell whether an entry does not say in which part of a second its last change came; some may, and others not."""
+    """Tell whether an entry tells its last change only in whole seconds; other entries may be more precise."""
     told = [str(entry["updated_at"]) for entry in entries if entry.get("updated_at") is not None]
     return not all(map(_PART_OF_A_SECOND.search, told))
 
 
 def _moment(entry: Entry) -> Any:
-    """Return when an entry says that it was updated, so that it equals what says the same in another way."""
+    """Return when an entry was updated, in a form that equals other spellings of the same time."""
     found = entry.get("updated_at")
     return Moment(found) if isinstance(found, str) else found
 
 
 def named_by_path(export: Export, group: Fixture) -> list[Export]:
-    """Return the same export, with its group named by the path; none where the profile does not give it."""
+    """Return this export with its group named by the path; None if the profile does not give the path."""
     path = group.get("path")
     return [replace(export, path=Path("/groups") / quote(path, safe="") / "export_relations")] if path else []
 
 
 def marks_of(export: Export) -> Marks:
-    """Return what an export would make different, in no order."""
+    """Return what a new export would change, in no order."""
     return marks_in(export.entries())

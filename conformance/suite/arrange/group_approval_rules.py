@@ -1,8 +1,7 @@
-"""
-Approval rules of groups.
+"""Approval rules of groups.
 
-No operation takes one away again: what is created stays, as long as its group does, and what is changed is a rule that
-the suite itself has made. Where it may, a run makes groups for that, which a place has instead of those of the profile.
+No operation deletes one: a created rule stays as long as its group, and only rules that the suite itself made are
+changed. If permitted, a run makes its own groups for that and uses them instead of those of the profile.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def _with_rule(caller: Caller, place: Place) -> Values:
 
 
 def _with_entry(caller: Caller, place: Place) -> Values:
-    """Let the list have an entry that names somebody; where it is refused, that is for the test to judge."""
+    """Make sure that the list has an entry that names somebody; if that is refused, the test judges it."""
     if is_listed(caller, _rules(place)):
         caller.put(
             _rules(place) / own_rule(caller, _rules(place))["id"],

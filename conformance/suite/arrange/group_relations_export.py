@@ -21,10 +21,9 @@ def _export(caller: Caller, place: Place) -> Export:
 
 
 def _in_one_piece(caller: Caller, place: Place) -> Values:
-    """
-    Let the last export be one in one piece, so that the call, which asks for batches, changes something.
+    """Make the last export one in one piece, so that the call, which asks for batches, changes something.
 
-    It has to have ended for all relations: as long as one is running, another may be refused.
+    It must have ended for all relations, because another export may be refused while one is running.
     """
     with suppress(Unmet):
         export = _export(caller, place)
@@ -34,10 +33,9 @@ def _in_one_piece(caller: Caller, place: Place) -> Values:
 
 
 def _exported(caller: Caller, place: Place) -> Values:
-    """
-    Let the relation be exported in batches, so that its entry has all that an entry can have.
+    """Export the relation in batches, so that its entry has everything that an entry can have.
 
-    A status that is refused is for the tests to find; one that is served and shows nothing proves nothing.
+    A refused status is reported by the tests; one that is served and shows nothing proves nothing.
     """
     export = _export(caller, place)
     try:
@@ -49,27 +47,26 @@ def _exported(caller: Caller, place: Place) -> Values:
 
 
 def _downloadable(caller: Caller, place: Place) -> Values:
-    """Let the relation be exported: in batches, or in one piece for random calls, which know no number of a batch."""
+    """Export the relation: in batches, or in one piece for random calls, which know no batch number."""
     export, batched = _export(caller, place), not place.is_aside
     try:
         export.finished(batched=batched)
     except OperationAbsent:
-        raise  # what nobody can export need not be there to be downloaded
+        raise  # if nobody can export, nothing need be there to download
     except Unmet:
         if _is_unfinished(export, batched=batched):
-            raise  # whatever is answered as long as it is shows nothing
+            raise  # while it is unfinished, no answer shows anything
         if lack := export.lack():
             raise NotTested(Reason.PREREQUISITE_MISSING, f"{lack}: name one that has objects") from None
         if not caller.get(export.path / "status").is_served:
-            raise  # nobody knows what has ended, and each attempt begins an export anew
+            raise  # nobody knows what has ended, and each attempt begins an export again
     return {}
 
 
 def _is_unfinished(export: Export, *, batched: bool) -> bool:
-    """
-    Tell whether the status shows the relation, and that the export which is wanted is under way or has failed.
+    """Tell whether the status shows that the wanted export of the relation is running or has failed.
 
-    As long as that has not begun, the entry is one of an older export, which may be of the other sort.
+    Before that export begins, the entry belongs to an older export, which may have the other form.
     """
     with suppress(Unmet):
         entry = export.own()
@@ -78,7 +75,7 @@ def _is_unfinished(export: Export, *, batched: bool) -> bool:
 
 
 def _file(place: Place) -> Values:
-    """Ask for the first batch of the relation, or for the one piece that it is in."""
+    """Ask for the first batch of the relation, or for its only piece."""
     export = _export(Caller(current_run(), place.profile.actors[AREA.keeper]), place)
     if place.is_aside:
         return {"relation": export.relation}

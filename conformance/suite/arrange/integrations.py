@@ -1,4 +1,4 @@
-"""What stories and request examples about integrations share: how one is set up, read, and left as it was found."""
+"""Helpers of stories and request examples for integrations: how one is set up, read, and restored."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 Settings = dict[str, Any]
 
 _UNUSUAL = "R&D's Prüfung"
-#: More than a usual column of a table takes.
+#: Longer than a usual column of a database table.
 _LONG = "conformance-" * 25
-#: What becomes of it where it is written for a page, or is read in another encoding than it was written in.
+#: The result of writing the text for an HTML page, or of reading it in another encoding than it was written in.
 _GARBLED = frozenset(
     {
         html.escape(_UNUSUAL),
@@ -48,11 +48,11 @@ _GARBLED = frozenset(
     }
 )
 
-#: The version from which integrations go by that name; before, there is only the older one.
+#: The version since which integrations have that name; before, only the older name exists.
 RENAMED = Version.parse("14.4")
 NEWER_NAME, OLDER_NAME = "integrations", "services"
 
-#: Kinds of events that the entry of every integration has a flag for.
+#: Kinds of events that every integration has a flag for.
 EVENT_KINDS = (
     "push",
     "tag_push",
@@ -68,7 +68,7 @@ EVENT_KINDS = (
     "alert",
 )
 EVENTS = tuple(f"{kind}_events" for kind in EVENT_KINDS)
-#: Kinds of events that have a destination of their own.
+#: Kinds of events that have their own destination.
 CHANNELS = tuple(
     f"{kind}_channel"
     for kind in (
@@ -86,12 +86,12 @@ CHANNELS = tuple(
         "group_confidential_mentions",
     )
 )
-#: Parameters with a closed list of values, and these.
+#: Parameters with a closed list of values, and the values.
 CLOSED_LISTS = {
     "branches_to_be_notified": ("all", "default", "protected", "default_and_protected"),
     "labels_to_be_notified_behavior": ("match_any", "match_all"),
 }
-#: Fixtures that are integrations of a kind of their own, and have parameters like all others.
+#: Fixtures that are special integrations, with parameters like all others.
 _OTHER_KINDS = (
     "chat_integration",
     "token_integration",
@@ -105,7 +105,7 @@ _has_newer_name: WeakKeyDictionary[Run, bool] = WeakKeyDictionary()
 _RECORDS = ("IntegrationListEntry", "IntegrationSettings")
 #: By run and slug: what the entry of the list was seen to have.
 _in_entries: WeakKeyDictionary[Run, dict[str, frozenset[str]]] = WeakKeyDictionary()
-#: By run: the lists that were seen to show the integration of the request examples when it was set up.
+#: By run: the lists that showed the integration of the request examples when it was set up.
 _shown_when_set_up: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
 
 
@@ -118,18 +118,18 @@ def integrations_path(caller: Caller, project: Fixture) -> Path:
 
 
 def older_path(caller: Caller, project: Fixture) -> Path | None:
-    """Return the path under the older name, where that is a second one and the target has it."""
+    """Return the path under the older name, if it is a separate name and the target has it."""
     is_there = has_both_names(caller, project) and "listServices" not in current_run().absences.found
     return project_path(project) / OLDER_NAME if is_there else None
 
 
 def has_both_names(caller: Caller, project: Fixture) -> bool:
-    """Tell whether the target answers to the newer name as well; one of unknown version is asked."""
+    """Tell whether the target serves the newer name as well; a target of unknown version is asked."""
     version, run = caller.target_version, current_run()
     if version is not None:
         return version >= RENAMED
     if run not in _has_newer_name:
-        # One after the other: a target that has no older name is not asked for it.
+        # One after the other: a target without the older name is not asked for it.
         is_refused = caller.get(project_path(project) / NEWER_NAME).exchange.is_refusal
         _has_newer_name[run] = not (is_refused and caller.get(project_path(project) / OLDER_NAME).is_served)
     return _has_newer_name[run]
@@ -140,16 +140,16 @@ def slug_of(integration: Fixture) -> str:
     return given_field(integration, "slug", str)
 
 
-# -- what the profile says of an integration ---------------------------------------------------------------------------
+# -- what the profile says about an integration ------------------------------------------------------------------------
 
 
 def settings_of(integration: Fixture) -> Settings:
-    """Return the settings that the integration is known to take; raise NotTested when the profile gives none."""
+    """Return the settings that the integration is known to accept; raise NotTested when the profile gives none."""
     return dict(given_field(integration, "settings", dict))
 
 
 def least_settings(integration: Fixture) -> Settings:
-    """Return only what the integration cannot do without, and what makes it active where it has such a parameter."""
+    """Return only the required settings, and the one that activates the integration if it has such a parameter."""
     settings = settings_of(integration)
     required = integration.get("required")
     if not isinstance(required, list):
@@ -163,12 +163,12 @@ def without(settings: Settings, *names: str) -> Settings:
 
 
 def has(integration: Fixture, name: str) -> bool:
-    """Tell whether an integration has a parameter or event flag, as the profile says."""
+    """Tell whether an integration has a parameter or event flag, according to the profile."""
     return any(name in (integration.get(where) or ()) for where in ("parameters", "events", "settings"))
 
 
 def every_integration(integrations: Sequence[Fixture]) -> list[Fixture]:
-    """Return the integrations of the profile, those of a kind of their own among them, each slug once."""
+    """Return the integrations of the profile, including the special ones, each slug once."""
     profile = current_run().profile
     kinds = [entry for kind in _OTHER_KINDS for entry in profile.fixtures.get(kind, ()) if profile.declares(kind)]
     found: dict[Any, Fixture] = {}
@@ -178,11 +178,10 @@ def every_integration(integrations: Sequence[Fixture]) -> list[Fixture]:
 
 
 def offering(integrations: Sequence[Fixture], *names: str) -> Fixture:
-    """
-    Return the first integration that has all of some parameters.
+    """Return the first integration that has all of some parameters.
 
-    Raise NotTested when the profile names none, and say what to add: an integration that has them, or their names where
-    one has them and does not say so.
+    Raise NotTested when the profile names none, and say what to add: such an integration, or the names of these
+    parameters if an integration has them and the profile does not list them.
     """
     found = [integration for integration in integrations if all(has(integration, name) for name in names)]
     if not found:
@@ -195,15 +194,15 @@ def offering(integrations: Sequence[Fixture], *names: str) -> Fixture:
 
 
 def distinctive(integration: Fixture) -> tuple[str, str]:
-    """Return an optional parameter with a value that is shown again; raise NotTested when the profile gives none."""
+    """Return an optional parameter with a value that reading shows; raise NotTested when the profile gives none."""
     return given_field(integration, "distinctive_name", str), given_field(integration, "distinctive_value", str)
 
 
-# -- setting up and putting back ---------------------------------------------------------------------------------------
+# -- setting up and restoring ------------------------------------------------------------------------------------------
 
 
 def set_up(caller: Caller, path: Path, integration: Fixture, **changes: Any) -> Answer:
-    """Set an integration up with its settings, some of them changed; all that it requires is always sent along."""
+    """Set an integration up with its settings, some of them changed; everything required is always sent."""
     return caller.put(path / slug_of(integration), {**settings_of(integration), **changes})
 
 
@@ -216,14 +215,14 @@ def given_set_up(caller: Caller, path: Path, integration: Fixture, **changes: An
 
 
 def given_disabled(caller: Caller, path: Path, integration: Fixture) -> None:
-    """Disable an integration as a step of a story; one that is still listed then fails what is stated of that."""
+    """Disable an integration as a step of a story; if it is still listed, the requirement about disabling fails."""
     before = caller.whole_list(path)
     caller.delete(path / slug_of(integration)).given_served()
     must_have_gone(before, caller, path, integration)
 
 
 def must_have_gone(before: Listing, caller: Caller, path: Path, integration: Fixture) -> None:
-    """Go on only if an integration that was listed before is listed no longer, after a call that disabled it."""
+    """Go on only if an integration that was listed before is no longer listed after the call that disabled it."""
     if before.having(slug=slug_of(integration)):
         with given_done("integrations.disable.unlisted"):
             caller.whole_list(path).must_not_contain(slug=slug_of(integration), after=before)
@@ -236,11 +235,10 @@ def given_unlisted(caller: Caller, path: Path, integration: Fixture) -> None:
 
 @contextmanager
 def borrowed(caller: Caller, path: Path, *integrations: Fixture) -> Iterator[None]:
-    """
-    Begin with these integrations not set up, and leave them as they were found.
+    """Begin with these integrations not set up, and restore them afterwards.
 
-    One that was listed before is set up again afterwards with the settings of the profile; those it really had cannot
-    be read.
+    An integration that was listed before is set up again with the settings of the profile, because its real settings
+    cannot be read.
     """
     with current_run().known_reads.before_changes() as holds_again:
         before = caller.whole_list(path)
@@ -266,17 +264,16 @@ def borrowed(caller: Caller, path: Path, *integrations: Fixture) -> Iterator[Non
 
 
 def entries(caller: Caller, path: Path) -> dict[str, dict[str, Any]]:
-    """Return the entries of the list by slug, as their order is of no account, without times and what may move else."""
+    """Return the entries of the list by slug, as their order does not matter, without times and other moving values."""
     listed = [entry for entry in caller.whole_list(path).entries if isinstance(entry, dict)]
     return {str(entry.get("slug")): comparable(of_records(entry, *_RECORDS)) for entry in listed}
 
 
 def shown(caller: Caller, path: Path, slug: str, name: str) -> list[Any]:
-    """
-    Return every value that the service shows of a parameter; an empty list says that it is not shown.
+    """Return every value that the service shows for a parameter; an empty list means that it is not shown.
 
-    That is the value of the list entry, where entries have it, or all values under that name in the settings. There, an
-    object beside a plain value describes the parameter, such as by its type, and is none.
+    That is the value in the list entry, if entries have it, or all values under that name in the settings. In the
+    settings, an object beside a plain value only describes the parameter, for example its type, and is no value.
     """
     known = _in_entries.setdefault(current_run(), {})
     entry = entries(caller, path).get(slug, {}) if slug not in known or name in known[slug] else {}
@@ -296,17 +293,16 @@ def must_not_show_another(
     taken: tuple[str, Any],
     earlier: list[Any],
 ) -> None:
-    """
-    Expect that a value that was taken is the one that is shown, if one is; `taken` is the parameter's name and value.
+    """Expect that an accepted value is the one that is shown, if any; `taken` is the parameter's name and value.
 
-    Secrets may be masked or left out, so of a text only an older one, one of another parameter, the same in other
-    letters, or the first of a list, is surely another. A flag that is off may be shown as nothing, and one that stays
-    true may be the certificate check of the integration that always checks.
+    Secrets may be masked or left out. So a text is surely wrong only if it is an older value, the value of another
+    parameter, the same text in other case, or the first item of a list. A flag that is off may be shown as nothing, and
+    the certificate check of the integration that always checks may stay true.
     """
     slug, (name, value) = slug_of(integration), taken
 
     def is_recased(other: Any) -> bool:
-        """Tell whether a text comes back in capitals or without; hosts of addresses have neither."""
+        """Tell whether a text comes back in upper or lower case; host names have no case."""
         are_texts = isinstance(other, str) and isinstance(value, str) and not {":", "@"} & {*value}
         return are_texts and other != value and other.casefold() == value.casefold()
 
@@ -314,7 +310,7 @@ def must_not_show_another(
 
     def others() -> list[Any]:
         found = shown(caller, path, slug, name)
-        # In which form a setting is shown is open: a number may be told as text.
+        # The form of a shown setting is open: a number may be told as text.
         tolerated = [
             value,
             str(value),
@@ -329,10 +325,9 @@ def must_not_show_another(
 
 
 def must_not_garble(caller: Caller, path: Path, integration: Fixture, names: Sequence[str]) -> None:
-    """
-    Expect of an unusual text, and of a long one, that they are not shown as what bad handling makes of them.
+    """Expect that an unusual text, and a long one, are not shown garbled or cut.
 
-    A service may refuse either, and need not show what it took.
+    A service may refuse either, and need not show what it accepted.
     """
     for text in (_UNUSUAL, _LONG):
         if not set_up(caller, path, integration, **dict.fromkeys(names, text)).is_served:
@@ -345,12 +340,12 @@ def must_not_garble(caller: Caller, path: Path, integration: Fixture, names: Seq
 
 
 def _is_cut(shown: str, text: str) -> bool:
-    """Tell whether a text ends too soon; a few characters may stand for a secret."""
+    """Tell whether a text ends too early; a few characters may stand for a secret."""
     return len(text) > len(shown) > len(text) // 2 and text.startswith(shown)
 
 
 def shows_text(answer: Answer, text: str) -> bool:
-    """Tell whether an answer has a text anywhere in its body."""
+    """Tell whether an answer contains a text anywhere in its body."""
     body = answer.exchange.body.decode("utf-8", "replace")
     try:
         return holds_text(text, json.loads(body))
@@ -359,7 +354,7 @@ def shows_text(answer: Answer, text: str) -> bool:
 
 
 def holds_text(text: str, body: Any) -> bool:
-    """Tell whether JSON has a text anywhere among its values."""
+    """Tell whether JSON contains a text anywhere among its values."""
     if isinstance(body, dict):
         return any(holds_text(text, value) for value in body.values())
     if isinstance(body, list):
@@ -368,7 +363,7 @@ def holds_text(text: str, body: Any) -> bool:
 
 
 def comparable(body: Any) -> Any:
-    """Return what the contract names of JSON, in no order, without the times at which it was made or changed."""
+    """Return the part of JSON that the contract names, in no order, without times of creation or change."""
 
     def without(body: Any) -> Any:
         if isinstance(body, dict):
@@ -388,13 +383,13 @@ def _where(caller: Caller, place: Place) -> tuple[Path, Fixture]:
 
 
 def _with_it(caller: Caller, place: Place) -> Values:
-    """Let the first integration be set up."""
+    """Set the first integration up."""
     given_set_up(caller, *_where(caller, place))
     return {}
 
 
 def _without_it(caller: Caller, place: Place) -> Values:
-    """Let the first integration not be set up."""
+    """Disable the first integration."""
     path, integration = _where(caller, place)
     listed = caller.whole_list(path)
     if listed.having(slug=slug_of(integration)):
@@ -407,10 +402,9 @@ def _state(caller: Caller, place: Place) -> dict[str, dict[str, Any]]:
 
 
 def _remember(caller: Caller, place: Place) -> dict[str, dict[str, Any]]:
-    """
-    Read the list; it must show an integration that is set up, or nothing that is answered proves anything.
+    """Read the list; it must show an integration that is set up, because otherwise no answer proves anything.
 
-    A service that breaks when one is set up is for the tests to find.
+    A service that breaks when an integration is set up is reported by the tests.
     """
     path, integration = _where(caller, place)
     before = entries(caller, path)

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 def scope_path(project: Fixture) -> Path:
-    """Return the path of a project's settings, below which both lists are."""
+    """Return the path of a project's settings; both lists are below it."""
     return project_path(project) / "job_token_scope"
 
 
 def settings_of(caller: Caller, project: Fixture) -> Any:
-    """Return what the settings of a project say, without what a service shows beyond the text."""
+    """Return the settings of a project, without what a service shows beyond the text."""
     return of_records(caller.read(scope_path(project)), "JobTokenScopeSettings")
 
 
@@ -47,10 +47,9 @@ def limit_of(caller: Caller, project: Fixture) -> bool:
 
 @contextmanager
 def limit_kept(caller: Caller, project: Fixture) -> Iterator[bool]:
-    """
-    Leave the limit as it was found, and with it the lists, which may be lost with it; yield whether it was on.
+    """Restore the limit afterwards, and the lists, because they may be lost with it; yield whether the limit was on.
 
-    Lists that cannot be read are none of its business.
+    Lists that cannot be read are ignored.
     """
     with current_run().known_reads.before_changes() as holds_again:
         before = limit_of(caller, project)
@@ -79,10 +78,9 @@ def _switch_back(caller: Caller, project: Fixture, *, on: bool) -> bool:
 
 @contextmanager
 def limit_on(caller: Caller, project: Fixture) -> Iterator[None]:
-    """
-    Have the limit on, since nothing says whether entries live without it; leave it as it was found.
+    """Keep the limit on, because nothing says whether entries live without it; restore it afterwards.
 
-    Settings that cannot be read are for their own tests to find.
+    Settings that cannot be read are reported by their own tests.
     """
     is_off = False
     with suppress(Unmet), current_run().known_reads.before_changes() as holds_again:
@@ -95,7 +93,7 @@ def limit_on(caller: Caller, project: Fixture) -> Iterator[None]:
 
 
 def listed_if_readable(caller: Caller, allowlist: Allowlist, project: Fixture) -> set[int] | None:
-    """Return the numbers on a list, or None where it cannot be read."""
+    """Return the numbers on a list, or None when it cannot be read."""
     with suppress(Unmet):
         return allowlist.ids(caller, project)
     return None
@@ -106,18 +104,18 @@ def listed_if_readable(caller: Caller, allowlist: Allowlist, project: Fixture) -
 
 @dataclass(frozen=True)
 class Allowlist:
-    """One of the two lists of a project, which are twins but for what they hold."""
+    """One of the two lists of a project, which differ only in what they hold."""
 
     segment: str
     parameter: str
     fixture: str
-    """One of the fixtures that may be put on it."""
+    """One of the fixtures that may be added to it."""
     present: str
     """The requirement that an added entry is listed."""
     gone: str
-    """The requirement that a removed entry is listed no longer."""
+    """The requirement that a removed entry is no longer listed."""
     near: tuple[str, ...]
-    """Fixtures that a service may treat otherwise: next to the project, so that their tokens get in, or in no group."""
+    """Fixtures that a service may treat specially: beside the project, so that their tokens get in, or in no group."""
 
     def of(self, project: Fixture) -> Path:
         """Return the path of a project's list."""
@@ -132,14 +130,14 @@ class Allowlist:
         return {told_number(number) for number in caller.list(self.of(project)).ids()}
 
     def given_added(self, caller: Caller, project: Fixture, *targets: int) -> None:
-        """Put targets on a project's list as a step of a story; those that are on it already stay."""
+        """Add targets to a project's list as a step of a story; those that are on it already stay."""
         listed = self.ids(caller, project)
         for target in targets:
             if target not in listed:
                 caller.post(self.of(project), self.body(target)).given_served()
 
     def given_removed(self, caller: Caller, project: Fixture, *targets: int) -> None:
-        """Take targets off a project's list as a step of a story; nothing is removed that is not on it."""
+        """Remove targets from a project's list as a step of a story; only those that are on it are removed."""
         listed = caller.list(self.of(project))
         removed = [target for target in targets if listed.having(id=target)]
         for target in removed:
@@ -152,7 +150,7 @@ class Allowlist:
 
     @contextmanager
     def left_as_found(self, caller: Caller, project: Fixture, targets: Sequence[Fixture]) -> Iterator[None]:
-        """Leave these targets on a project's list, or off it, as they were found."""
+        """Restore these targets afterwards: on a project's list, or not on it."""
         with current_run().known_reads.before_changes() as holds_again:
             before = self.ids(caller, project)
         try:
@@ -163,13 +161,13 @@ class Allowlist:
 
     @contextmanager
     def borrowed(self, caller: Caller, project: Fixture, targets: Sequence[Fixture]) -> Iterator[None]:
-        """Begin with none of these targets on a project's list and its limit on, and leave both as they were found."""
+        """Begin with none of these targets on a project's list and the limit on, and restore both afterwards."""
         with limit_on(caller, project), self.left_as_found(caller, project, targets):
             self.given_removed(caller, project, *(target.id for target in targets))
             yield
 
     def bring_back(self, caller: Caller, project: Fixture, before: set[int], *, among: set[int] | None = None) -> None:
-        """Remove what came to a project's list, or only those of it that are named, and add what is missing."""
+        """Remove entries that were added to a project's list, or only the named ones, and add missing ones."""
         now = self.ids(caller, project)
         new = now - before
         caller.delete_each(self.of(project), new if among is None else new & among)
@@ -201,7 +199,7 @@ ALLOWLISTS = (PROJECTS, GROUPS)
 
 @dataclass(frozen=True)
 class _Listed:
-    """How the operations of one list are made right."""
+    """Prepares the operations of one list."""
 
     allowlist: Allowlist
 
@@ -209,32 +207,32 @@ class _Listed:
         return sorted(self.allowlist.ids(caller, place.fixture("project")), key=str)
 
     def with_entry(self, caller: Caller, place: Place) -> Values:
-        """Let the first fixture be listed."""
+        """Put the first fixture on the list."""
         self.allowlist.given_added(caller, place.fixture("project"), place.value(self.allowlist.fixture))
         return {}
 
     def without_entry(self, caller: Caller, place: Place) -> Values:
-        """Let the first fixture not be listed."""
+        """Take the first fixture off the list."""
         self.allowlist.given_removed(caller, place.fixture("project"), place.value(self.allowlist.fixture))
         return {}
 
     def fill(self, caller: Caller, place: Place) -> list[Any]:
-        """Let all fixtures be listed."""
+        """Put all fixtures on the list."""
         project = place.fixture("project")
         path, listed = self.allowlist.of(project), self.allowlist.ids(caller, project)
         targets = [entry.id for entry in place.entries(self.allowlist.fixture)]
         for target in targets:
             if target not in listed and not caller.post(path, self.allowlist.body(target)).is_served:
-                # Refused, perhaps because the list hides what it holds: added afresh it is there for certain.
+                # Refused, perhaps because the list hides its entries: after removing and adding it, it is certainly
+                # there.
                 caller.delete(path / target)
                 caller.post(path, self.allowlist.body(target)).given_served()
         return targets
 
     def remember(self, caller: Caller, place: Place) -> dict[str, Any]:
-        """
-        Read limit and list, and let the limit be on: whether entries live without it is not stated.
+        """Read limit and list, and switch the limit on: whether entries live without it is not stated.
 
-        Settings that cannot be read are for their own tests to find.
+        Settings that cannot be read are reported by their own tests.
         """
         project, limit = place.fixture("project"), None
         with suppress(Unmet):
@@ -248,11 +246,11 @@ class _Listed:
         self.undo(caller, place, before)
         if before["limit"] is False:
             _switch_back(caller, place.fixture("project"), on=False)
-            # Once more: the list may be lost with the limit.
+            # Once more, because the list may be lost with the limit.
             self.undo(caller, place, before)
 
     def undo(self, caller: Caller, place: Place, before: Mapping[str, Any]) -> None:
-        """Bring the list back and leave the limit on, without which an entry may be neither added nor removed."""
+        """Restore the list and leave the limit on, because without it an entry may be neither added nor removed."""
         self.allowlist.bring_back(caller, place.fixture("project"), before["list"])
 
     def area(self, listing: str, adding: str, removing: str, *, unknown_target: str) -> Area:
@@ -280,7 +278,7 @@ def _settings(caller: Caller, place: Place) -> Any:
 
 
 def _with_limit_off(caller: Caller, place: Place) -> Values:
-    """Switch the limit off where that can be done, so that switching it on changes something."""
+    """Switch the limit off if possible, so that switching it on changes something."""
     if limit_of(caller, place.fixture("project")):
         caller.patch(scope_path(place.fixture("project")), {"enabled": False})
     return {}
@@ -301,7 +299,7 @@ def _switch_shows(sent: Mapping[str, Any]) -> str:
     return "job-token-scope.switch.on" if sent.get("enabled") else "job-token-scope.switch.off"
 
 
-# Three areas, so that a service that has but one of them can be told about it.
+# Three areas, so that the suite can be told about a service that has only one of them.
 SETTINGS = Area(
     keeper="maintainer",
     remember=_remember_limit,

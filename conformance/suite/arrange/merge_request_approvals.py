@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 _APPROVERS = ("approver", "second_approver")
 
-#: By run, where a rule was once created, so that nothing forbids it.
+#: By run, where a rule was created once, so that nothing forbids it.
 _overridable: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
-#: By run, where the settings of the project allow it only because they were changed.
+#: By run, where the project settings allow it only because the suite changed them.
 _made_overridable: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
-#: By run: the lists with a rule that names everybody who may approve, until it is put back.
+#: By run: the lists with a rule that names everybody who may approve, until it is restored.
 _for_approvals: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
 
 
@@ -59,20 +59,19 @@ def _approvers(place: Place) -> list[Caller]:
     return [Caller(current_run(), actor) for actor in known]
 
 
-# -- what is there before a call ---------------------------------------------------------------------------------------
+# -- preparation before a call -----------------------------------------------------------------------------------------
 
 
 def _overriding(keeper: Caller, place: Place) -> Values:
-    """
-    Let the merge request take rules: by the settings of the project, where these do not allow it and one is refused.
+    """Make the merge request accept rules: change the project settings if they do not allow it and a rule is refused.
 
-    Where they cannot be changed, a refusal proves nothing.
+    If they cannot be changed, a refusal proves nothing.
     """
     run, rules = current_run(), _rules(place)
     if rules in _overridable.setdefault(run, set()):
         return {}
     if _takes_a_rule(keeper, place):
-        if not _made_overridable.get(run):  # otherwise it is served for as long as somebody around lets it
+        if not _made_overridable.get(run):  # otherwise it is served as long as a caller around this one allows it
             _overridable[run].add(rules)
         return {}
     settings = of_project(keeper, place.fixture("project"))
@@ -91,14 +90,14 @@ def _overriding(keeper: Caller, place: Place) -> Values:
     shown: Any = None
     with suppress(Unmet):
         shown = keeper.read(project_path(place.fixture("project")) / "approvals")
-    # Whether the project approval configuration and these settings are one is open; each may forbid it.
+    # Whether the project approval configuration and these settings are the same is open; each may forbid it.
     forbids = isinstance(shown, dict) and shown.get(OVERRIDING) is True
     given(not forbids, f"the project has {OVERRIDING} on")
     return {}
 
 
 def _takes_a_rule(keeper: Caller, place: Place) -> bool:
-    """Tell whether the merge request takes a rule, which is deleted at once."""
+    """Tell whether the merge request accepts a rule, which is deleted at once."""
     rules, users = _rules(place), [user_id(caller) for caller in _approvers(place)]
     answer = keeper.post(rules, {"name": fresh_name(), "approvals_required": MANY, "user_ids": users})
     if answer.is_served and isinstance(answer.json, dict) and "id" in answer.json:
@@ -107,7 +106,7 @@ def _takes_a_rule(keeper: Caller, place: Place) -> bool:
 
 
 def _own_rule(keeper: Caller, place: Place) -> Values:
-    """Give the merge request a rule with users and groups."""
+    """Create a rule with users and groups in the merge request."""
     _overriding(keeper, place)
     users = [user_id(caller) for caller in _approvers(place)]
     groups = [place.value("approver_group")] if "approver_group" in place.profile.fixtures else []
@@ -116,7 +115,7 @@ def _own_rule(keeper: Caller, place: Place) -> Values:
 
 
 def _approval_by(keeper: Caller, place: Place, *, given_by_all: bool) -> Values:
-    """Name everybody who may approve in a rule, and let all of them have approved, or none."""
+    """Name everybody who may approve in a rule, and let all of them approve, or none."""
     path, named = _merge_request(place), _for_approvals.setdefault(current_run(), set())
     given_no_password(path)
     if _rules(place) not in named:
@@ -153,12 +152,12 @@ def _several_rules(keeper: Caller, place: Place) -> list[Any]:
 
 
 def _sha_and_no_password(place: Place) -> dict[str, Any]:
-    """Send the HEAD where the profile gives it; what is open to all merge requests needs nothing."""
+    """Send the HEAD if the profile gives it, and no password."""
     sha = place.fixture("merge_request").get("sha")
     return {"sha": sha} if sha else {}
 
 
-# -- and after it ------------------------------------------------------------------------------------------------------
+# -- restoring after a call --------------------------------------------------------------------------------------------
 
 
 def _remember(keeper: Caller, place: Place) -> Mapping[str, Any]:
@@ -171,7 +170,7 @@ def _remember(keeper: Caller, place: Place) -> Mapping[str, Any]:
 
 
 def _put_back(keeper: Caller, place: Place, before: Mapping[str, Any]) -> None:
-    """Take away rules that came, and approvals that came; give back those that went, if their giver is an actor."""
+    """Remove new rules and new approvals; give lost approvals again, if their giver is an actor."""
     path = _merge_request(place)
     _for_approvals.get(current_run(), set()).discard(_rules(place))
     now = _approvals(keeper, place)
@@ -186,12 +185,12 @@ def _put_back(keeper: Caller, place: Place, before: Mapping[str, Any]) -> None:
 
 
 def _is_updated(sent: Mapping[str, Any]) -> str:
-    """Return the requirement that a rule holds what was sent."""
+    """Return the requirement that a rule stores what was sent."""
     return f"merge-request-approvals.rules.update.{'name' if 'name' in sent else 'approvals-required'}"
 
 
 def _unknown() -> Mapping[str, str]:
-    """Return what is refused where a project, merge request or rule does not exist, by operation and parameter."""
+    """Return the requirements that refuse an unknown project, merge request or rule, by operation and parameter."""
     prefix = "merge-request-approvals"
     reading = (
         "getMergeRequestApprovals",

@@ -1,4 +1,4 @@
-"""Approving without a password: whether the project of a merge request asks for one, and how it is brought not to."""
+"""Approving without a password: whether the project of a merge request asks for one, and how to switch that off."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from conformance.suite.arrange.approval_settings import PASSWORD, REAUTHENTICATI
 from conformance.suite.context import NotTested, Run, Unmet, current_run
 from conformance.suite.expectations import Caller, Path, given
 
-#: By run: the settings of projects that were never seen to ask for a password, which nobody has to look at again.
+#: By run: the project settings that were never seen to ask for a password, so that nobody needs to look again.
 _ASKING_NOBODY: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
 
 
 def given_no_password(merge_request: Path) -> None:
-    """
-    Let the project of a merge request ask nobody for a password; inconclusive where it goes on asking.
+    """Make the project of a merge request ask nobody for a password; inconclusive when it still asks.
 
-    Settings that cannot be read say nothing of it. Where asking is switched off here, the run puts it back at its end.
+    Settings that cannot be read are ignored. If this switches asking off, the run restores it at its end.
     """
     project, _, _ = merge_request.partition("/merge_requests/")
     path, unasked = Path(project) / "merge_request_approval_setting", _ASKING_NOBODY.setdefault(current_run(), set())
@@ -36,6 +35,6 @@ def given_no_password(merge_request: Path) -> None:
 
 
 def asks_for_password(settings: Settings) -> bool:
-    """Tell whether the settings of a project say that whoever approves has to show who they are."""
+    """Tell whether the settings of a project require approvers to authenticate again."""
     values = settings.values()
     return values[PASSWORD] or values.get(REAUTHENTICATION, False)

@@ -1,4 +1,4 @@
-"""Which things of the target the calls of an operation go to, and the values of them that flow into a call."""
+"""Which things of the target the calls of an operation go to, and which of their values go into a call."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from conformance.target import Profile
 
 
-#: Where the profile may have projects beside each other.
+#: Fixtures in which the profile may have projects beside each other.
 _SIDE_BY_SIDE = ("project", "sibling_project", "fuzz_project", "public_project", "allowlist_project")
 
 
 def projects_side_by_side(profile: Profile) -> Iterator[tuple[Fixture, Fixture]]:
-    """Yield pairs of projects that lie in one namespace, as their paths say."""
+    """Yield pairs of projects that lie in one namespace, according to their paths."""
     projects = {one.id: one for name in _SIDE_BY_SIDE for one in profile.fixtures.get(name, ())}
     for one, other in combinations(projects.values(), 2):
         namespaces = [str(project.get("path") or "").rpartition("/")[0] for project in (one, other)]
@@ -34,9 +34,9 @@ def projects_side_by_side(profile: Profile) -> Iterator[tuple[Fixture, Fixture]]
 
 
 def full_path_in(profile: Profile, path: str) -> str | None:
-    """Return the full path of the project or group that a path of a call names by its number; None if not given."""
+    """Return the full path of the project or group that a path names by number; None if it is not given."""
     kind, number = path.split("/")[1].removesuffix("s"), path.split("/")[2]
-    named = {name for name, row in FIXTURE_ROWS.items() if row.kind == kind}  # a run makes others for itself
+    named = {name for name, row in FIXTURE_ROWS.items() if row.kind == kind}  # a run makes other fixtures for itself
     of_kind = (entry for name, entries in profile.fixtures.items() if name in named for entry in entries)
     paths = (entry.get("path") for entry in of_kind if str(entry.id) == number)
     return next((str(found) for found in paths if found), None)
@@ -57,11 +57,11 @@ class Place:
     profile: Profile
     is_aside: bool = False
     area: str = ""
-    """The area of the operation that is called: some have groups that the run made for itself."""
+    """The area of the operation that is called: some areas have groups that the run made for itself."""
 
     @classmethod
     def aside(cls, profile: Profile, references: Collection[str], area: str = "") -> Place:
-        """Return what is set aside if the profile has all that is referred to, and otherwise the plain things."""
+        """Return the fixtures set aside if the profile has all that are referred to, and otherwise the plain ones."""
         names = {reference.partition(".")[0] for reference in references}
         has_all = all(spare in profile.fixtures for name, spare in SET_ASIDE.items() if name in names)
         return cls(profile, is_aside=has_all, area=area)
@@ -79,11 +79,10 @@ class Place:
         return self.entries(name)[0]
 
     def value(self, reference: str, number: int = 0) -> Any:
-        """
-        Return the value that a reference of the contract means: `project`, `merge_request.iid`, `approver.id`.
+        """Return the value that a reference of the contract means: `project`, `merge_request.iid`, `approver.id`.
 
-        Without a field it is the id. `number` picks one where there are several.
-        Raise NotTested when the profile has no such thing or does not give the field.
+        Without a field it is the id. `number` selects one if there are several. Raise NotTested when the profile has no
+        such thing or does not give the field.
         """
         name, _, field = reference.partition(".")
         if name in ACTORS:

@@ -34,7 +34,7 @@ AUTHOR = "merge_requests_author_approval"
 COMMITTERS = "merge_requests_disable_committers_approval"
 SETTINGS = (RESET, SELECTIVE, OVERRIDING, AUTHOR, COMMITTERS, "require_password_to_approve")
 NUMBER = "approvals_before_merge"
-#: The approval settings that a group may lock, and with them what the configuration says of the same matter.
+#: Approval settings that a group may lock, and the settings of the configuration for the same matter.
 _LOCKS = {
     RESET: (RETAIN,),
     SELECTIVE: (settings_of_approval.SELECTIVE, RETAIN),
@@ -43,11 +43,11 @@ _LOCKS = {
     COMMITTERS: (COMMITTER,),
     "require_password_to_approve": (PASSWORD, REAUTHENTICATION),
 }
-#: How often a change is sent that gets no answer.
+#: How often a change that gets no answer is sent.
 _MOST_TRIES = 3
 REMOVAL = Version.parse("16.0")
 GONE = (404, 405, 410)
-#: What keeps the configuration from being looked at; the operator alone can tell whether it was given up.
+#: What prevents reading the configuration; only the operator can tell whether reading was removed.
 NO_LONGER_READ = (
     "the service does not let the configuration be read, which from 16.0 on it may have given up: if so, let the "
     "profile say `approval_configuration: false` among its features"
@@ -64,7 +64,7 @@ class Configuration:
     caller: Caller
     project: Fixture
     read_at: Path | None = None
-    """Where it is read, if not where it is changed."""
+    """The path where it is read, if it is not the path where it is changed."""
 
     @property
     def path(self) -> Path:
@@ -76,7 +76,7 @@ class Configuration:
         return settings_in(self.caller.read(self.read_at or self.path))
 
     def locked(self) -> set[str]:
-        """Return what a group around may prescribe; nothing where the approval settings cannot be read at all."""
+        """Return the settings that a group may prescribe; none when the approval settings cannot be read at all."""
         settings = of_project(self.caller, self.project)
         if not self.caller.get(settings.path).is_served:
             return set()
@@ -89,20 +89,20 @@ class Configuration:
         given(not locked, f"a group may prescribe what the project does: {', '.join(sorted(locked))} are locked")
 
     def state(self) -> dict[str, Any]:
-        """Return the six settings, and the deprecated number where it is shown."""
+        """Return the six settings, and the deprecated number if it is shown."""
         body = self.caller.read(self.path)
         return {**settings_in(body), NUMBER: body.get(NUMBER)}
 
     def change(self, **values: Any) -> Answer:
-        """Change these and send no others."""
+        """Send these settings and no others."""
         return self.caller.post(self.path, values)
 
     def must_hold(self, **values: bool) -> None:
-        """Expect these settings on the next reading."""
+        """Expect these settings at the next read."""
         must_settle(lambda: values.items() <= self.settings().items(), f"{values}", lambda: str(self.settings()))
 
     def bring_to(self, wanted: Mapping[str, Any]) -> None:
-        """Change what differs."""
+        """Change the settings that differ."""
         _bring(lambda values: self.change(**values), self.settings(), wanted)
 
 
@@ -115,7 +115,7 @@ def settings_in(body: Any) -> dict[str, bool]:
 
 
 def _bring(change: Callable[[dict[str, Any]], Answer], now: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Change what differs, so that the excluded pair is never asked for, and again what got no answer."""
+    """Change the settings that differ; never send the excluded pair, and repeat a change that gets no answer."""
     different = {name: value for name, value in wanted.items() if now.get(name) != value}
     steps = [{name: value} for name, value in sorted(different.items(), key=lambda one: one == (SELECTIVE, True))]
     if different.get(RESET) and now.get(SELECTIVE):
@@ -132,21 +132,21 @@ def _path(place: Place) -> Path:
 
 
 def _changed_path(keeper: Caller, place: Place) -> Path:
-    """Return the path of a configuration that no group locks, if there is one: what is locked need not change."""
+    """Return the path of a configuration that no group locks, if there is one: a locked one need not change."""
     return project_path(an_unlocked_project_if_read(keeper, place.fixture("project"))) / "approvals"
 
 
 def _configuration(keeper: Caller, place: Place) -> dict[str, Any]:
-    """Return the settings of what is changed; inconclusive when they cannot be read."""
+    """Return the settings before a change; inconclusive when they cannot be read."""
     body = keeper.read(_changed_path(keeper, place))
     given(isinstance(body, dict) and set(SETTINGS) <= body.keys(), "the configuration does not show its settings")
     return {name: body[name] for name in (*SETTINGS, NUMBER) if name in body}
 
 
 def _still_there(keeper: Caller, place: Place) -> Values:
-    """Go on unless the service has given reading up, which the removal in 16.0 may mean as well.
+    """Go on unless the service has removed reading, which the removal in 16.0 may mean as well.
 
-    Where the profile says so, any refusal may be the answer to it.
+    If the profile says so, any refusal may be the answer to a read.
     """
     given(keeper.target_declares("approval_configuration"), "the profile says that the configuration is not read")
     version = keeper.target_version
@@ -157,7 +157,7 @@ def _still_there(keeper: Caller, place: Place) -> Values:
 
 
 def _able_to_change(keeper: Caller, place: Place) -> Values:
-    """Let the example of the call be a change."""
+    """Prepare so that the call of the example changes something."""
     if keeper.target_version is None:
         same = _configuration(keeper, place)[AUTHOR]
         taken = keeper.post(_changed_path(keeper, place), {AUTHOR: same}).is_served
@@ -180,7 +180,7 @@ def _put_back(keeper: Caller, place: Place, before: Mapping[str, Any] | None) ->
 
 
 def _remember(keeper: Caller, place: Place) -> Mapping[str, Any] | None:
-    """Return the settings, or None where a service since 16.0 no longer shows them, and so changes them neither."""
+    """Return the settings, or None if a service since 16.0 no longer shows them, and so cannot change them."""
     return _configuration(keeper, place) if keeper.get(_changed_path(keeper, place)).is_served else None
 
 

@@ -26,7 +26,7 @@ def _state(caller: Caller, place: Place) -> dict[Any, Any]:
 
 
 def _with_rule(caller: Caller, place: Place) -> Values:
-    """Let there be a rule that shows what rules may show."""
+    """Create a rule that shows everything that rules may show."""
     return {
         "approval_rule_id": created(caller, _rules(place), **named_by_profile(place, "maintainer", branches=True))["id"]
     }
@@ -50,7 +50,7 @@ def _change(place: Place) -> dict[str, Any]:
 
 
 def _remember(caller: Caller, place: Place) -> list[Any] | None:
-    """Return the rules that are there, or None where the list is refused: that is for a test to judge."""
+    """Return the existing rules, or None when the list is refused, which a test judges."""
     return _ids(caller, place) if is_listed(caller, _rules(place)) else None
 
 

@@ -1,4 +1,4 @@
-"""What an area says about its operations, so that each can be provoked, undone and looked at."""
+"""What an area defines for its operations, so that each can be provoked, undone and looked at."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: Stands for "nothing is sent".
 ABSENT: Any = object()
 
-#: A number that nothing has.
+#: A number that no thing has.
 UNUSED_ID = ownership.UNUSED_ID
 
 Values = Mapping[str, Any]
@@ -30,35 +30,35 @@ def _no_values(_: Caller, __: Place) -> Values:
 
 
 def same_path(call: Prepared, _: Answer) -> str:
-    """Return where a call was sent."""
+    """Return the path that a call was sent to."""
     return call.path
 
 
 def left_to_the_next_call(_: Caller, __: Place, ___: Any) -> None:
-    """Undo nothing yet: what makes the next call right does it, and all that is left is put back in the end."""
+    """Undo nothing yet: the preparation of the next call does it, and everything is restored at the end."""
 
 
 @dataclass(frozen=True)
 class ReadBack:
-    """Where and how a served write shows when the resource is read."""
+    """Where and how the effect of a served write shows when the resource is read."""
 
     requirement: Callable[[Mapping[str, Any]], str]
-    """The requirement that what was sent is stored; it may depend on what was sent."""
+    """The requirement that the sent value is stored; it may depend on the value."""
     path: Callable[[Prepared, Answer], str] = same_path
-    """Where to read, from the call and its answer; by default where it was sent."""
+    """The path to read, from the call and its answer; by default the path of the call."""
     shows: Mapping[str, str] = field(default_factory=dict)
-    """Property sent -> property of the resource that then holds the same value."""
+    """Sent property -> property of the resource that then has the same value."""
     lists: Mapping[str, str] = field(default_factory=dict)
-    """Property sent -> property of the list entry that then holds the same value."""
+    """Sent property -> property of the list entry that then has the same value."""
     apart: tuple[tuple[str, str], ...] = ()
-    """Pairs of switches that cannot both be on: of one that is sent, nothing is owed while the other is on or sent."""
+    """Pairs of switches that cannot both be on: a sent switch owes nothing while the other is on or sent."""
     free: Callable[[Mapping[str, Any]], Collection[str]] = lambda _: ()
-    """Which properties of the resource, as it is shown, may hold something else than was sent."""
+    """Returns the properties of the shown resource that may have another value than the sent one."""
     is_held: Callable[[Caller, Place], bool] = lambda _, __: False
-    """Whether something else, such as a lock of a group, may keep what was sent from being stored."""
+    """Whether something else, such as a lock of a group, may prevent storing what was sent."""
 
     def owed(self, sent: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the resource must hold after a write, by what was sent and what it now holds."""
+        """Return what the resource must hold after a write, from what was sent and what it holds now."""
         partners: dict[str, set[str]] = {}
         for one, other in self.apart:
             partners.setdefault(one, set()).add(other)
@@ -72,39 +72,42 @@ class ReadBack:
         }
 
 
-#: Among the values that a preparation returns, the body of the call; no parameter has such a name.
+#: Key for the body of the call among the values that a preparation returns; no parameter has this name.
 WHOLE_BODY: Final = "the whole body"
 
 
 @dataclass(frozen=True)
 class RequestExample:
-    """
-    How one operation is provoked.
+    """How one operation is provoked.
 
     The call itself is made from the contract: path values and properties with `x-fixture` take the values of the
-    target's fixtures, everything else comes from the example of the request. This says only what goes beyond that.
+    target's fixtures, everything else comes from the example of the request. This class holds only what goes beyond
+    that.
     """
 
     before: Callable[[Caller, Place], Values] = _no_values
-    """Makes the call right and able to change something; returns path values that only now are known, such as the
-    number of what it created, and as WHOLE_BODY the body to send where the target does not take that of the example."""
+    """Makes the call right and able to change something; returns path values that only it knows, or a WHOLE_BODY.
+
+    Such a value is the number of what it created. WHOLE_BODY is the body to send if the target does not accept that of
+    the example.
+    """
     body: Callable[[Place], Any] | None = None
-    """The body to send, where example and fixtures do not make it."""
+    """The body to send, if example and fixtures do not make it."""
     instead: Values = field(default_factory=dict)
-    """Values of the body that take the place of those of the example."""
+    """Values that replace those of the example in the body."""
     query: Callable[[Place], Values] | None = None
-    """The query to send, where example and fixtures do not make it."""
+    """The query to send, if example and fixtures do not make it."""
     state: Callable[[Caller, Place], Any] | None = None
-    """What a refused call must leave as it was; not needed for operations that only read."""
+    """Reads the state that a refused call must not change; not needed for operations that only read."""
     takes_seconds: float = 0
-    """How long what a served call has answered may take to be done, in the background."""
+    """How long the effect of a served call may take in the background."""
     stays: bool = False
-    """Whether no operation takes away what it makes, so that a run makes as little as it can."""
+    """Whether no operation removes what it makes, so that a run makes as little as possible."""
     fill: Callable[[Caller, Place], list[Any]] | None = None
-    """Lets a paginated list have at least three entries; returns their ids."""
+    """Makes a paginated list have at least three entries; returns their ids."""
     read_back: ReadBack | None = None
     undo: Callable[[Caller, Place, Any], None] | None = None
-    """Undoes a call, so that the next one can be made, where that is less than for other operations of the area."""
+    """Undoes a call before the next one, if that needs less than for other operations of the area."""
 
     @property
     def changes_nothing_before(self) -> bool:
@@ -114,29 +117,29 @@ class RequestExample:
 
 @dataclass(frozen=True)
 class Area:
-    """All request examples of an area, and how its part of the target is remembered and put back."""
+    """All request examples of an area, and how its part of the target is remembered and restored."""
 
     keeper: str
-    """The actor who arranges, reads the state and puts it back."""
+    """The actor who prepares, reads the state and restores it."""
     request_examples: Mapping[str, RequestExample]
     """By operationId."""
     remember: Callable[[Caller, Place], Any] = lambda _, __: None
-    """Reads all that calls of the area can change."""
+    """Reads everything that calls of the area can change."""
     put_back: Callable[[Caller, Place, Any], None] = lambda _, __, ___: None
-    """Brings it back to what was remembered; what cannot be brought back is left."""
+    """Restores the remembered state; what cannot be restored is left."""
     undo: Callable[[Caller, Place, Any], None] | None = None
-    """Undoes one call, so that the next one can be made, where that is not all that is put back in the end."""
+    """Undoes one call before the next one, if that is less than the complete restoring at the end."""
     unknown: Mapping[str, str] = field(default_factory=dict)
-    """Parameter that names a thing -> the requirement that a thing which does not exist is refused."""
+    """Parameter that names a thing -> the requirement that an unknown thing is refused."""
     takes: Callable[[Place, str], bool] = lambda _, __: True
-    """Whether what is called has a parameter of this name, where not all that an operation is called on are alike."""
+    """Whether the called thing has a parameter of this name, if the things that an operation is called on differ."""
     stand_in: Callable[[Caller, Place], Caller] = lambda caller, _: caller
-    """Who is called for where the text leaves open whether an actor who should be served is the one it means."""
+    """Who calls instead if the text leaves open whether an actor who should be served is the one it means."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A call of an operation, ready to be sent by anybody, and to be changed one parameter at a time."""
+    """A call of an operation, ready to be sent by any caller, and to be changed one parameter at a time."""
 
     operation: Operation
     path_values: Values
@@ -167,7 +170,7 @@ class Prepared:
         return replace(self, body=body)
 
     def sent_by(self, caller: Caller, headers: Mapping[str, str] | None = None) -> Answer:
-        """Send it; where an older name redirects to the newer one, or to a file, what counts is what comes of it."""
+        """Send the call; if an older name redirects to the newer one, or to a file, return the final answer."""
         if headers is None and any(response.status.startswith("3") for response in self.operation.responses):
             return caller.download(self.path, **self.query)
         body = {} if self.body is ABSENT else {"json": self.body}
@@ -177,10 +180,9 @@ class Prepared:
 
 
 def prepare(operation: Operation, request_example: RequestExample, place: Place, known: Values) -> Prepared:
-    """
-    Make the call of an operation from contract, request example and fixtures.
+    """Make the call of an operation from contract, request example and fixtures.
 
-    `known` is what its preparation returned. Raise NotTested when the profile lacks a fixture that the call needs.
+    `known` is what the preparation returned. Raise NotTested when the profile lacks a fixture that the call needs.
     """
     path_values = {
         parameter.name: known[parameter.name] if parameter.name in known else _value(parameter, place)
@@ -229,6 +231,6 @@ def _body(operation: Operation, place: Place) -> Any:
         for name, value in operation.body_example.items()
     }
     if isinstance(body.get("name"), str):
-        # A name may be there once only, and be taken for ever by what had it and is gone.
+        # A name may have to be unique, and stay taken for ever by a deleted thing.
         body["name"] += f" {token_hex(3)}"
     return body

@@ -1,4 +1,4 @@
-"""What tests and request examples about approvals share: reading a merge request, giving it rules, cleaning up."""
+"""Helpers of tests and request examples for approvals: reading a merge request, giving it rules, cleaning up."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from conformance.suite.arrange.request_examples import Prepared
     from conformance.target import Fixture
 
-#: A number that nothing has.
+#: A number that no thing has.
 UNUSED_ID = ownership.UNUSED_ID
-#: How many approvals a rule of a merge request asks for where the number means nothing: more than any rule that the
-#: suite makes around it, for it may have to ask for no less than its project does.
+#: How many approvals a rule of a merge request requires if the number does not matter: more than any rule that the
+#: suite makes around it, because it may have to require at least as many as its project does.
 MANY = 4
-#: A commit that no merge request ends with.
+#: A commit that is the HEAD of no merge request.
 OTHER_SHA = "c0ffee11" * 5
-#: How long a reset may take until it shows.
+#: How long the effect of a reset may take to show.
 RESET_SECONDS = 3.0
 
 Rule = dict[str, Any]
@@ -77,12 +77,12 @@ def fresh_name() -> str:
 
 
 def name_of_digits() -> str:
-    """Return such a name that a careless writer takes for a number."""
+    """Return such a name that careless code reads as a number."""
     return str(10**8 + randbelow(10**8))
 
 
 def in_other_case(rule: Rule) -> str:
-    """Return the name of a rule, its small letters large: who compares without regard to case keeps the former."""
+    """Return the name of a rule in upper case: a case-insensitive comparison then finds the former."""
     return str(rule["name"]).swapcase()
 
 
@@ -93,12 +93,12 @@ def must_become(
     *,
     within: float = 0,
 ) -> None:
-    """Expect something of what is read, within the time the target has to settle; `within` as in `must_settle`."""
+    """Expect a condition on what is read, within the time the target has to settle; `within` as in `must_settle`."""
     must_settle(lambda: holds(read()), expected, lambda: str(read()), within=within)
 
 
 def settled(read: Callable[[], Any], wanted: Any, *, within: float = 0) -> Any:
-    """Return what is read, once it is what is wanted or the target has had its time; `within` as in `must_settle`."""
+    """Return what is read, once it is as wanted or the target has had its time; `within` as in `must_settle`."""
     seen: list[Any] = []
 
     def holds() -> bool:
@@ -152,7 +152,7 @@ def approvals_left(status: Mapping[str, Any]) -> int:
 
 
 def given_open(reader: Caller, merge_request: Path, *, by_password: bool = False) -> None:
-    """Go on only with a merge request that can still be approved, without a password unless it is to ask for one."""
+    """Go on only with a merge request that can still be approved, without a password unless it is to require one."""
     state = status_of(reader, merge_request).get("state")
     given(state not in {"merged", "closed"}, "the merge request is merged or closed, so nobody approves it any more")
     if not by_password:
@@ -161,7 +161,7 @@ def given_open(reader: Caller, merge_request: Path, *, by_password: bool = False
 
 @contextmanager
 def approvals_put_back(reader: Caller, merge_request: Path, *callers: Caller) -> Iterator[None]:
-    """Begin without the approvals of these callers, and leave them as they were found."""
+    """Begin without the approvals of these callers, and restore them afterwards."""
     with current_run().known_reads.before_changes() as holds_again:
         before = approvers_of(reader, merge_request)
     for caller in callers:
@@ -181,14 +181,14 @@ def approvals_put_back(reader: Caller, merge_request: Path, *callers: Caller) ->
 
 
 def given_reset(bot: Caller, reader: Caller, merge_request: Path) -> None:
-    """Let a bot clear the approvals, and wait until they are gone: what is approved until then may go with them."""
+    """Let a bot reset the approvals, and wait until they are gone: approvals until then may be removed too."""
     bot.put(merge_request / "reset_approvals").given_served()
     settled(lambda: approvers_of(reader, merge_request), [], within=RESET_SECONDS)
 
 
 @contextmanager
 def under_review(maintainer: Caller, merge_request: Path, *approvers: Caller) -> Iterator[Path]:
-    """Begin with an open merge request that has one rule for each of these, of whom nobody has approved."""
+    """Begin with an open merge request that has one rule for each of these people, and no approval of theirs."""
     with current_run().known_reads.before_changes() as holds_again:
         given_open(maintainer, merge_request)
     rules = merge_request / "approval_rules"
@@ -204,21 +204,21 @@ def under_review(maintainer: Caller, merge_request: Path, *approvers: Caller) ->
 
 @dataclass(frozen=True)
 class _Made:
-    """What a test is known to have brought to a list of rules."""
+    """What a test is known to have added to a list of rules."""
 
     numbers: set[Any] = field(default_factory=set)
-    """Those that creations were answered with."""
+    """Numbers of the rules in the answers to creations."""
     names: set[Any] = field(default_factory=set)
-    """Those that any creation was sent with."""
+    """Names that any creation was sent with."""
 
 
-#: By the path of a list that is put back afterwards: what the running test has brought to it.
+#: By the path of a list that is restored afterwards: what the running test has added to it.
 _MADE: dict[str, _Made] = {}
 _WATCHED: WeakSet[Run] = WeakSet()
 
 
 def _watch(exchange: Exchange) -> None:
-    """Take note of what a call creates in the lists that are put back."""
+    """Record what a call creates in the lists that are restored."""
     call = exchange.call
     if call.method != "POST" or not _MADE:
         return
@@ -230,12 +230,11 @@ def _watch(exchange: Exchange) -> None:
 
 @contextmanager
 def rules_put_back(writer: Caller, rules: Path) -> Iterator[None]:
-    """
-    Delete afterwards whichever rule a test has brought to a list; what was there before is left to whoever changes it.
+    """Delete afterwards every rule that a test added to a list; older rules are left to whoever changes them.
 
-    Those are rules that it created, rules of a name that it sent, and such as have come in the place of others of their
-    name. What somebody else has made since the list was read is none of them. Where the list cannot be read, it is the
-    rules that the test is known to have created.
+    Those are rules that it created, rules with a name that it sent, and rules that replaced others of their name. Rules
+    that somebody else made since the list was read are kept. If the list cannot be read, the rules that the test is
+    known to have created are deleted.
     """
     run, around = current_run(), _MADE.get(rules)
     if run not in _WATCHED:
@@ -250,7 +249,7 @@ def rules_put_back(writer: Caller, rules: Path) -> Iterator[None]:
         finally:
             now = _names(writer, rules)
             _MADE.pop(rules)
-            if around is not None:  # the test put the same list back around this
+            if around is not None:  # the test restored the same list around this
                 _MADE[rules] = around
             if before is None or now is None:
                 writer.delete_each(rules, made.numbers)
@@ -263,23 +262,23 @@ def rules_put_back(writer: Caller, rules: Path) -> Iterator[None]:
                     holds_again()
 
 
-#: By run: the projects whose settings let no merge request have rules, and whether the suite lets them for now.
+#: By run: the projects whose settings forbid rules in merge requests, and whether the suite allows them for now.
 _FORBIDDING: WeakKeyDictionary[Run, dict[Path, bool]] = WeakKeyDictionary()
 
 
 def _settings_around(writer: Caller, rules: Path) -> Settings | None:
-    """Return the settings of the project of a merge request with these rules; None for rules of a project or group."""
+    """Return the project settings of a merge request with these rules; None for rules of a project or group."""
     project, between, _ = rules.partition("/merge_requests/")
     return Settings(writer, Path(project) / "merge_request_approval_setting") if between else None
 
 
 @contextmanager
 def _overriding_put_back(writer: Caller, rules: Path) -> Iterator[None]:
-    """Let a merge request have rules where its project was seen to forbid it, and forbid it again afterwards."""
+    """Allow rules in a merge request whose project was seen to forbid them, and forbid them again afterwards."""
     known = _FORBIDDING.setdefault(current_run(), {})
     settings = _settings_around(writer, rules)
     if settings is None or known.get(settings.path):
-        yield  # there is nothing to let, or somebody around has done so
+        yield  # nothing needs to be allowed, or a caller around this one has done so
         return
     if settings.path in known:
         let_override(writer, rules)
@@ -292,7 +291,7 @@ def _overriding_put_back(writer: Caller, rules: Path) -> Iterator[None]:
 
 
 def let_override(writer: Caller, rules: Path) -> bool:
-    """Let a merge request have rules, if it is a setting of its project that forbids it; tell whether it was one."""
+    """Allow a merge request to have rules, if a setting of its project forbids it; tell whether it did."""
     settings = _settings_around(writer, rules)
     if settings is None:
         return False
@@ -304,7 +303,7 @@ def let_override(writer: Caller, rules: Path) -> bool:
 
 
 def _names(reader: Caller, rules: Path) -> dict[Any, Any] | None:
-    """Return the names of the rules of a list by number; None where it cannot be read, which is for others to find."""
+    """Return the names of the rules of a list by number; None when it cannot be read, which other tests report."""
     try:
         entries = reader.list(rules).entries
     except Unmet:
@@ -313,10 +312,9 @@ def _names(reader: Caller, rules: Path) -> dict[Any, Any] | None:
 
 
 def created(writer: Caller, rules: Path, **body: Any) -> Rule:
-    """
-    Create a rule as a step of a story and return the answer.
+    """Create a rule as a step of a story and return the answer.
 
-    Name and approvals_required are filled in, and so is somebody who approves where nobody is named.
+    Name and approvals_required are filled in, and an approver too if nobody is named.
     """
     named = {} if body.keys() & {"user_ids", "usernames", "group_ids"} else naming(writer)
     wanted = {"name": fresh_name(), "approvals_required": _usual_number(rules), **named, **body}
@@ -324,7 +322,7 @@ def created(writer: Caller, rules: Path, **body: Any) -> Rule:
     if answer.exchange.is_refusal and rules in _MADE and let_override(writer, rules):
         answer = writer.post(rules, wanted)
     if answer.exchange.is_refusal and "approvals_required" not in body:
-        # A service may take no more approvals than somebody can give.
+        # A service may refuse to require more approvals than there are approvers.
         answer = writer.post(rules, {**wanted, "approvals_required": 1})
     return rule_in(answer)
 
@@ -334,11 +332,10 @@ def _usual_number(rules: Path) -> int:
 
 
 def naming(caller: Caller) -> dict[str, list[int]]:
-    """
-    Return the list that names a member as approver: the caller, or for an administrator the owner of the group.
+    """Return the list that names a member as approver: the caller, or for an administrator the owner of the group.
 
-    A rule that names nobody may become the one rule for any approver, beside which there may be no second. Return
-    nothing where the profile does not give the number of that member.
+    A rule that names nobody may become the only rule for any approver, and a second one may be refused. Return nothing
+    if the profile does not give the number of that member.
     """
     actors = current_run().profile.actors
     member = actors.get("owner") if caller.name == "admin" else caller.actor
@@ -346,10 +343,9 @@ def naming(caller: Caller) -> dict[str, list[int]]:
 
 
 def created_for_two(writer: Caller, rules: Path, place: Place, **otherwise: Any) -> Rule:
-    """
-    Create a rule that names both approvers of the profile: a list that is joined with its users has it twice.
+    """Create a rule that names both approvers of the profile: a list wrongly joined with its users shows it twice.
 
-    Where that cannot be, as they need not be known in a group, it is made of what is said otherwise.
+    If that is impossible, because they need not be known in a group, the rule is made from the other arguments.
     """
     with suppress(Unmet, NotTested):
         return created(writer, rules, user_ids=[place.value("approver.id"), place.value("second_approver.id")])
@@ -357,20 +353,18 @@ def created_for_two(writer: Caller, rules: Path, place: Place, **otherwise: Any)
 
 
 def naming_only(caller: Caller) -> dict[str, list[int]]:
-    """
-    Return both lists of approvers, which name the caller alone; raise NotTested when the profile lacks the number.
+    """Return both lists of approvers, which name only the caller; raise NotTested when the profile lacks the number.
 
-    What becomes of a list that an update leaves out is open.
+    Whether an update keeps a list that it leaves out is open.
     """
     return {"user_ids": [user_id(caller)], "group_ids": []}
 
 
 def must_be_created_unless_it_is_the_second(writer: Caller, rules: Path, answer: Answer) -> Rule:
-    """
-    Expect that a rule which names nobody was created, and return it.
+    """Expect that a rule which names nobody was created, and return it.
 
-    It may become the one rule for any approver: a refusal beside one that is there already shows nothing, if the same
-    rule with an approver is served. Where there always is one, a regular rule that names nobody is expected instead.
+    It may become the only rule for any approver: a refusal proves nothing if such a rule exists already and the same
+    rule with an approver is served. If there always is one, a regular rule that names nobody is expected instead.
     """
     if answer.exchange.is_refusal and writer.list(rules).having(rule_type="any_approver"):
         sent = object_in(answer.exchange.call.body)
@@ -383,20 +377,20 @@ def must_be_created_unless_it_is_the_second(writer: Caller, rules: Path, answer:
 
 
 def rule_in(answer: Answer) -> Rule:
-    """Return the rule that was answered; inconclusive when the call was not served or shows no rule."""
+    """Return the rule of an answer; inconclusive when the call was not served or shows no rule."""
     body = answer.given_served().json
     given(isinstance(body, dict) and isinstance(body.get("id"), int), "the answer shows no rule with an id")
     return dict(body)
 
 
 def rule_read_back(requirement: Callable[[Mapping[str, Any]], str], *, is_new: bool = False) -> ReadBack:
-    """Return how a rule that was written shows when it is read: by its number where it is new."""
+    """Return how a written rule shows when it is read: a new one by its number."""
 
     def new_path(call: Prepared, answer: Answer) -> str:
         return f"{call.path}/{rule_in(answer)['id']}"
 
     def own_values(rule: Mapping[str, Any]) -> tuple[str, ...]:
-        # The rule for any approver may have a name of its own, whatever was sent.
+        # The rule for any approver may have its own name, whatever was sent.
         return ("name",) if rule.get("rule_type") == "any_approver" else ()
 
     shows = {"name": "name", "approvals_required": "approvals_required"}
@@ -417,7 +411,7 @@ def _numbers(rule: Rule, name: str) -> list[int]:
 
 
 def essence(rule: Rule) -> dict[str, Any]:
-    """Return what callers decide about a rule: name, number, users and groups."""
+    """Return the part of a rule that callers decide about: name, number, users and groups."""
     users, groups = approvers_named(rule)
     return {
         "name": rule.get("name"),
@@ -428,7 +422,7 @@ def essence(rule: Rule) -> dict[str, Any]:
 
 
 def essences(reader: Caller, rules: Path) -> dict[Any, dict[str, Any]]:
-    """Return what callers decide about every rule of a list, by number."""
+    """Return the part of every rule of a list that callers decide about, by number."""
     return {rule.get("id"): essence(rule) for rule in reader.list(rules).entries if isinstance(rule, dict)}
 
 
@@ -440,10 +434,9 @@ def state_of(reader: Caller, merge_request: Path) -> dict[str, Any]:
 
 
 def must_be_in_the_state_as_listed(reader: Caller, rules: Path) -> None:
-    """
-    Expect of each rule of a merge request that the state shows name and number of approvals as the list does.
+    """Expect that the state shows name and number of approvals of each rule of a merge request as the list does.
 
-    The state may show rules of the project beside them, which may have numbers of their own.
+    The state may also show rules of the project, which may have their own numbers.
     """
 
     def told(rule: Mapping[str, Any]) -> dict[str, Any]:
@@ -476,7 +469,7 @@ def _wants_approvals(rule: Rule) -> bool:
 
 
 def must_count_only_who_approved(reader: Caller, merge_request: Path, *, within: float = 0) -> None:
-    """Expect nobody in approved_by of a rule in the state who is not in approved_by of the status; see must_become."""
+    """Expect that every approver of a rule in the state is also in approved_by of the status; see must_become."""
 
     def strangers() -> list[Any]:
         approved = approvers_in(status_of(reader, merge_request))
@@ -490,7 +483,7 @@ def must_count_only_who_approved(reader: Caller, merge_request: Path, *, within:
 
 
 def rule_in_state(state: Mapping[str, Any], number: int) -> Rule:
-    """Return one rule of the approval state; inconclusive when it is not there to be looked at."""
+    """Return one rule of the approval state; inconclusive when it is not there."""
     found = [rule for rule in state["rules"] if isinstance(rule, dict) and rule.get("id") == number]
     given(bool(found), "the approval state does not show the rule")
     return dict(found[0])

@@ -1,4 +1,4 @@
-"""What stands around the things that calls are about, so that a call which reaches too far has something to hit."""
+"""Makes things beside those that calls are about, so that a call with too wide an effect has something to hit."""
 
 from __future__ import annotations
 
@@ -23,27 +23,26 @@ if TYPE_CHECKING:
     from conformance.target import Fixture
 
 
-#: Makes something in the world, and takes it away at its end.
+#: Makes something in the world, and removes it at its end.
 Part = Callable[[Place], AbstractContextManager[None]]
 
 
 class Surroundings:
-    """What was made beside the things that calls are about, for tests that follow each other, until it is put back."""
+    """What was made beside the things that calls are about, for consecutive tests, until it is removed."""
 
     def __init__(self) -> None:
-        """Begin with the world as it is."""
+        """Begin without any surroundings."""
         self._made: dict[Part, ExitStack] = {}
 
     def make(self, name: str, area: str, place: Place) -> None:
-        """
-        Make what an operation of an area could hit, or what its reads could, as far as the profile names it.
+        """Make what an operation of an area, or its reads, could hit by mistake, as far as the profile names it.
 
-        What was made for an earlier one stays if it is needed here too, or by a whole area, and is put back otherwise.
-        What the target does not let be made or put back is for other tests to find.
+        What was made for an earlier operation stays if it is needed here too, or by a whole area, and is removed
+        otherwise. If the target refuses to make or remove something, other tests report that.
         """
         staying = {part for parts in _AROUND_AREAS.values() for part in parts}
         wanted = dict.fromkeys((*_AROUND_ALL, *_AROUND_AREAS.get(area, ()), *_AROUND_OPERATIONS.get(name, ())))
-        # What is made or put back here is not what the running test is about.
+        # Making and removing is not what the running test is about.
         with current_test().results.settling_nothing(unless=lambda: False):
             for part in [part for part in reversed(self._made) if part not in {*wanted, *staying}]:
                 self._made.pop(part).close()
@@ -54,7 +53,7 @@ class Surroundings:
                         self._made[part].enter_context(_tried(part, place))
 
     def put_back(self) -> None:
-        """Put all of it back, the last first."""
+        """Remove all of it, the last first."""
         while self._made:
             self._made.popitem()[1].close()
 
@@ -71,7 +70,7 @@ def _tried(part: Part, place: Place) -> Iterator[None]:
 
 
 def _entries(allowlist: Allowlist, name: str, which: int) -> Part:
-    """Let an allowlist of a project have an entry, the first fixture of its kind or the last one."""
+    """Put an entry on an allowlist of a project: the first fixture of its kind or the last one."""
 
     @contextmanager
     def made(place: Place) -> Iterator[None]:
@@ -85,18 +84,18 @@ def _entries(allowlist: Allowlist, name: str, which: int) -> Part:
 
 
 def _project_rule(name: str) -> Part:
-    """Let a project have a rule that names those who approve."""
+    """Create a project rule that names those who approve."""
     return lambda place: _rule(place, project_rules_path(place.fixture(name)))
 
 
 def _rule_of_another_merge_request(place: Place) -> AbstractContextManager[None]:
-    """Let another merge request of the project have a rule of its own."""
+    """Create a rule in another merge request of the project."""
     return _rule(place, _second_merge_request(place) / "approval_rules")
 
 
 @contextmanager
 def _rule(place: Place, rules: Path) -> Iterator[None]:
-    """Let a list have one more rule, which is deleted in the end, whatever else was made there meanwhile."""
+    """Create one more rule in a list; it is deleted at the end, whatever else was made there meanwhile."""
     caller = Caller.named("maintainer")
     number = created(caller, rules, **_named(place))["id"]
     try:
@@ -116,7 +115,7 @@ def _approvals_of_another_merge_request(place: Place) -> Iterator[None]:
 
 
 def _integration(name: str, which: int) -> Part:
-    """Let a project have an integration, as the profile says it; one that it has stays as it is."""
+    """Set an integration up in a project, as the profile describes it; an existing one stays as it is."""
 
     @contextmanager
     def made(place: Place) -> Iterator[None]:
@@ -139,7 +138,7 @@ def _integration(name: str, which: int) -> Part:
 
 @contextmanager
 def _approvals_kept_on_push(place: Place) -> Iterator[None]:
-    """Let a setting of the project be on, which mostly is off at first: what switches it off is seen by that alone."""
+    """Switch a setting of the project on, which is usually off at first: only so can a wrong switch-off be seen."""
     settings = of_project(Caller.named("maintainer"), place.fixture("project"))
     before = settings.values()
     if settings.is_free(RETAIN) and not before[RETAIN]:
@@ -152,12 +151,12 @@ def _approvals_kept_on_push(place: Place) -> Iterator[None]:
 
 
 def _done(name: str) -> Part:
-    """Let a write be done as its example has it, so that what is read is not what everything begins with."""
+    """Do a write as in its example, so that what is read differs from the initial values."""
 
     @contextmanager
     def made(_: Place) -> Iterator[None]:
         known = current_run().validator.operations
-        # What a version that nobody knows may have given up is not called for others to read.
+        # A call that may have been removed at an unknown version is not made only for reads.
         operation = next((one for one in known if one.id == name), None) if current_run().traces is None else None
         if operation is None:
             yield
@@ -191,7 +190,7 @@ def _named(place: Place) -> dict[str, list[int]]:
 
 
 _RULE, _ENTRY, _INTEGRATION = _project_rule("project"), _entries(PROJECTS, "project", -1), _integration("project", 1)
-#: What a call of another area could hit.
+#: Things that a call of another area could hit.
 _AROUND_ALL: tuple[Part, ...] = (_RULE, _ENTRY, _INTEGRATION)
 _RULES = (_RULE, _project_rule("sibling_project"), _rule_of_another_merge_request)
 _AROUND_AREAS: Mapping[str, tuple[Part, ...]] = {
@@ -205,12 +204,12 @@ _AROUND_AREAS: Mapping[str, tuple[Part, ...]] = {
     "approval-settings": _RULES,
     "project-approval-configuration": _RULES,
 }
-#: What only some calls could hit, and what would hide that others reach too far.
+#: Things that only some calls could hit, and that would hide a wrong effect on other things.
 _AROUND_OPERATIONS: Mapping[str, tuple[Part, ...]] = {
     "removeProjectFromJobTokenAllowlist": (_entries(PROJECTS, "sibling_project", 0),),
     "removeGroupFromJobTokenAllowlist": (_entries(GROUPS, "sibling_project", 0),),
     **dict.fromkeys(("createMergeRequestApprovalRule", "createProjectApprovalRule"), (_approvals_kept_on_push,)),
-    # Another one than that of the area, which may have gone with an earlier copy.
+    # Another one than that of the area, which may have been removed with an earlier copy.
     "deleteMergeRequestApprovalRule": (_project_rule("project"),),
     "unapproveMergeRequest": (_approvals_of_another_merge_request,),
     "resetMergeRequestApprovals": (_approvals_of_another_merge_request,),
@@ -222,9 +221,9 @@ _AROUND_OPERATIONS: Mapping[str, tuple[Part, ...]] = {
         )
     ),
     "disableService": _SIBLINGS,
-    # Made anew for the reads: what was read before may have lost its flags by that.
+    # Made again for the reads, because an earlier call may have lost its flags.
     "reads of integrations": (_integration("sibling_project", 0),),
-    # The group last: it may lock what is in it.
+    # The group last, because it may lock what is in it.
     "reads of approval-settings": (_done("updateProjectApprovalSettings"), _done("updateGroupApprovalSettings")),
     "reads of project-approval-configuration": (_done("updateProjectApprovalConfiguration"),),
 }

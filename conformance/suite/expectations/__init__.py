@@ -1,9 +1,8 @@
-"""
-The vocabulary of the suite: who calls, what is expected of the answer, and which requirement that verifies.
+"""The vocabulary of the suite: who calls, what is expected of the answer, and which requirement that verifies.
 
-Tests speak only this. What cannot be seen is inconclusive by construction: a refusal proves nothing unless the same
-call by the right actor worked, an absence proves nothing unless the thing was there before, a loop over nothing
-verifies nothing.
+Tests use only this vocabulary. It makes a check inconclusive when nothing can be seen: a refusal proves nothing unless
+the same call by the right actor was served, an absence proves nothing unless the thing existed before, a loop over
+nothing verifies nothing.
 """
 
 from conformance.http.bodies import parsed

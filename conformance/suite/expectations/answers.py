@@ -1,4 +1,4 @@
-"""What comes back from a call, and what may be expected of it."""
+"""The answer to a call, and what may be expected of it."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ _SHOWN_BODY, _LONGEST_BODY = 200, 4000
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back from one call."""
+    """The answer to one call."""
 
     exchange: Exchange
 
     @property
     def status(self) -> int:
-        """The status code; the check is inconclusive when no answer came or the target was too busy."""
+        """The status code; the check is inconclusive when there was no answer or the target was too busy."""
         status = self.exchange.status
         if status is None:
             on_silence = current_test().on_silence
             if on_silence is not None:
                 on_silence()
             raise Unmet(Reason.NO_ANSWER, f"{self._what()}: {self.exchange.problem}")
-        if status == HTTPStatus.TOO_MANY_REQUESTS:  # back-pressure, never a verdict
+        if status == HTTPStatus.TOO_MANY_REQUESTS:  # backpressure, which is never a verdict
             raise Unmet(Reason.NO_ANSWER, f"{self._what()}: the target kept answering 429, too many requests")
         return status
 
     @property
     def was_throttled(self) -> bool:
-        """Whether the target answered 429 before it answered this."""
+        """Whether the target answered 429 before this answer."""
         return self.exchange.throttled
 
     @property
@@ -53,7 +53,7 @@ class Answer:
 
     @property
     def json(self) -> Any:
-        """The body as JSON; a violation when it is none, or when the status says that nobody was served."""
+        """The body as JSON; a violation when it is no JSON, or when the status says that nobody was served."""
         looked()
         if not 200 <= self.status < 300:  # noqa: PLR2004 - HTTP's own numbers
             raise Violation("any 2xx", f"status {self.status}", self.exchange)
@@ -79,14 +79,14 @@ class Answer:
         return self
 
     def must_be_refused(self, *, beside: Answer | None) -> Self:
-        """
-        Expect any 4xx, which proves something only beside the same call by the right actor, served.
+        """Expect any 4xx. It proves something only if the same call by the right actor is served.
 
-        Of somebody without a valid token a redirect, to a page that asks for one, is a refusal too. Pass `beside=None`
-        only where the call cannot be right for anybody, such as one for a thing that does not exist.
+        For a caller without a valid token, a redirect to a page that asks for one is a refusal too. Pass `beside=None`
+        only if the call cannot be right for anybody, such as one for a thing that does not exist.
 
-        A call that is wrong and took effect may be why the right one came too late, as where both remove one thing.
-        It fails if the operation has served the right actor in the run before: then that one was no mistake.
+        If a wrong call took effect, it may be the reason why the right one failed, for example when both remove one
+        thing. Then this fails if the operation has served the right actor earlier in the run, because then that call
+        was no mistake.
         """
         looked()
         spoiled = self.is_served and beside is not None and beside.exchange.is_refusal
@@ -106,18 +106,18 @@ class Answer:
 
     @property
     def is_broken(self) -> bool:
-        """Whether it is a server error."""
+        """Whether the status is a server error."""
         return self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
 
     def must_not_break(self) -> Self:
-        """Expect anything but a server error."""
+        """Expect any status except a server error."""
         looked()
         if self.is_broken:
             raise Violation("no server error", f"status {self.status}", self.exchange)
         return self
 
     def without_body(self) -> Self:
-        """Expect not a byte of body."""
+        """Expect an empty body."""
         looked()
         if self.status and self.exchange.body:
             raise Violation("no body", f"{len(self.exchange.body)} bytes", self.exchange)
@@ -142,7 +142,7 @@ class Answer:
         return self
 
     def given_served(self) -> Self:
-        """Go on only if the call was served; it is a step of the story here, not what is verified."""
+        """Go on only if the call was served; the call is a step of the story here, not what is verified."""
         if not self.exchange.is_success:
             self.given_there()
             self._look_at_failure()
@@ -151,14 +151,14 @@ class Answer:
         return self
 
     def _look_at_success(self) -> None:
-        """Fail what an operation says of its success where it was a success of another kind; the story goes on."""
+        """Fail the requirement about an operation's success if it was a success of another kind; the story goes on."""
         call = self.exchange.call
         operation = current_run().validator.operation_of(call.method, call.path)
         if operation is not None and not operation.response_to(self.status):
             self._fail_success_of(operation)
 
     def _look_at_failure(self) -> None:
-        """Fail what an operation says of its success where a right call breaks the service: no state excuses that."""
+        """Fail the requirement for an operation's success if a right call breaks the service; no state excuses it."""
         call = self.exchange.call
         operation = current_run().validator.operation_of(call.method, call.path)
         if (
@@ -177,14 +177,14 @@ class Answer:
             test.fail_in_passing(requirement, violation)
 
     def unserved(self, detail: str) -> Unmet:
-        """Return what keeps a test from going on: the version, where the target may be older than the operation."""
+        """Return the reason why a test cannot go on: the version, if the target may be older than the operation."""
         run, call = current_run(), self.exchange.call
         operation = run.validator.operation_of(call.method, call.path) if run.traces else None
         older = run.traces.absent(operation) if run.traces and operation and self.exchange.is_refusal else None
         return Unmet(Reason.VERSION, older) if older else Unmet(Reason.PRECONDITION, detail)
 
     def given_there(self) -> None:
-        """Go on after a call that was right and was not served only if it is owed: nothing left open explains it."""
+        """Go on after a right but refused call only if serving it is owed: nothing left open explains the refusal."""
         current_run().absences.require_answer(self.exchange)
         require_number_to_be_taken(self.exchange)
 

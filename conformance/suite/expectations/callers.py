@@ -1,4 +1,4 @@
-"""Who calls, and where."""
+"""Who calls, and which paths."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from conformance.target import Fixture
 
 _ABSENT: Any = object()
-#: Somebody with a token that nobody was given.
+#: A caller with a token that was issued to nobody.
 NOBODY = Actor("wrong-token", "0000-no-such-token-0000")
 
 
@@ -46,7 +46,7 @@ def group_path(group: Fixture) -> Path:
 
 
 def named_otherwise(path: Path, owner: Fixture, reader: Caller) -> Path:
-    """Return a path with its project or group named by the full path, if that is read as well; as it is otherwise."""
+    """Return a path with its project or group named by the full path, if that can be read; otherwise unchanged."""
     start = f"/{path.split('/')[1]}/"
     if not owner.get("path") or not f"{path}/".startswith(f"{start}{owner.id}/"):
         return path
@@ -54,7 +54,7 @@ def named_otherwise(path: Path, owner: Fixture, reader: Caller) -> Path:
     return named if reader.get(named).is_served else path
 
 
-#: The type of a JSON body as many clients write it. It says nothing that would not be so without it.
+#: The type of a JSON body as many clients write it. The charset changes nothing.
 WITH_CHARSET = {"Content-Type": "application/json; charset=utf-8"}
 
 
@@ -62,8 +62,8 @@ class Caller:
     """An actor who calls the target."""
 
     def __init__(self, run: Run, actor: Actor | None) -> None:
-        """Speak for an actor; None calls without a token."""
-        # What keeps a caller for good, as Hypothesis does with each state machine, keeps no run with all its results.
+        """Act as this actor; None calls without a token."""
+        # A permanent reference to a caller, as Hypothesis has with each state machine, must not keep a whole run alive.
         self._run: Run = weakref.proxy(run)
         self.actor = actor
 
@@ -76,7 +76,7 @@ class Caller:
 
     @property
     def name(self) -> str:
-        """Who it is."""
+        """The name of the actor."""
         return self.actor.name if self.actor else "anonymous"
 
     @property
@@ -89,7 +89,7 @@ class Caller:
         return self._run.profile.declares(feature)
 
     def call(self, method: str, path: str, *, query: Query | None = None, **body: Any) -> Answer:
-        """Send any call; `body` takes `json=` or `content=`, and `headers=`."""
+        """Send any call; `body` is `json=` or `content=`, and `headers=`."""
         self._run.require_allowed(method, f"{method} {path}")
         self._run.absences.require(method, path)
         if "json" in body:
@@ -100,11 +100,11 @@ class Caller:
         return Answer(exchange)
 
     def get(self, path: str, **query: str | int | bool | None) -> Answer:
-        """Read."""
+        """Send a GET."""
         return self.call("GET", path, query=query)
 
     def look(self, path: str, **query: str | int | bool | None) -> Answer:
-        """Read what nobody can have changed since it was read last only once."""
+        """Read; repeat an earlier read only if somebody may have changed the result since."""
         known = self._run.known_reads
         exchange = known.of(self.actor, path, query)
         answer = self.get(path, **query) if exchange is None else Answer(exchange)
@@ -112,22 +112,21 @@ class Caller:
         return answer
 
     def post(self, path: str, body: Any = _ABSENT) -> Answer:
-        """Create, or do something."""
+        """Send a POST."""
         return self._write("POST", path, body)
 
     def put(self, path: str, body: Any = _ABSENT) -> Answer:
-        """Update."""
+        """Send a PUT."""
         return self._write("PUT", path, body)
 
     def patch(self, path: str, body: Any = _ABSENT) -> Answer:
-        """Update in part."""
+        """Send a PATCH."""
         return self._write("PATCH", path, body)
 
     def _write(self, method: str, path: str, body: Any) -> Answer:
-        """
-        Send a write; without a body where none is described, and with an empty object where all of it is optional.
+        """Send a write: without a body if none is described, and with an empty object if all of it is optional.
 
-        Requests are JSON, which nothing is not: a service may ask for the object, whatever has to be in it.
+        Requests are JSON, and an empty body is no JSON: a service may require the object, whatever it must contain.
         """
         if body is _ABSENT:
             operation = self._run.validator.operation_of(method, path)
@@ -135,15 +134,15 @@ class Caller:
         return self.call(method, path, **({} if body is _ABSENT else {"json": body}))
 
     def delete(self, path: str) -> Answer:
-        """Remove."""
+        """Send a DELETE."""
         return self.call("DELETE", path)
 
     def delete_each(self, path: Path, names: Iterable[Any]) -> list[Answer]:
-        """Remove several things below a path; from a slow target, some at a time. Return the answers."""
+        """Delete several things below a path, on a slow target some at a time. Return the answers."""
         return self._run.each(lambda name: self.delete(path / name), [*names])
 
     def read(self, path: str) -> Any:
-        """Return what a resource holds; inconclusive when it cannot be read."""
+        """Return the content of a resource; inconclusive when it cannot be read."""
         answer = self.look(path).given_served()
         try:
             return parsed(answer.exchange.body)
@@ -151,24 +150,23 @@ class Caller:
             raise Unmet(Reason.PRECONDITION, f"GET {path} did not answer JSON") from None
 
     def download(self, path: str, **query: str | int | bool | None) -> Answer:
-        """Fetch a file with its bytes as they were sent, by way of redirects; no other host sees the token."""
+        """Fetch a file with its bytes as they were sent, following redirects; no other host sees the token."""
         self._run.absences.require("GET", path)
         return self.follow(Answer(self._run.client.send(self.actor, "GET", path, query=query, raw=True)))
 
     def follow(self, answer: Answer) -> Answer:
-        """
-        Return what a redirect leads to, by the same method; what is no redirect is returned as it is.
+        """Return the answer that a redirect leads to, by the same method; return any other answer unchanged.
 
-        Whoever has no valid token is led to where one is asked for: that is a refusal, and the page there no answer.
+        A caller without a valid token is led to a page that asks for one: that is a refusal, and the page no answer.
         """
         if self.actor not in self._run.profile.actors.values():
             return answer
         return Answer(self._run.client.follow(answer.exchange))
 
     def list(self, path: str) -> Listing:
-        """Read a paginated list by walking its pages."""
+        """Read a paginated list page by page."""
         return Listing(self, path)
 
     def whole_list(self, path: str) -> Listing:
-        """Read a list that is not stated to be paginated, as it comes."""
+        """Read a list for which no pagination is stated, in one call."""
         return WholeListing(self, path)

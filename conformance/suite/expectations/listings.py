@@ -17,29 +17,29 @@ if TYPE_CHECKING:
     from conformance.suite.expectations.answers import Answer
 
 _LONGEST_PAGE = 100
-#: What is tried where a page of that length is refused: how long one may be at most is not stated.
+#: Page sizes to try when a larger one is refused, because no maximum is stated.
 _SHORTER_PAGES = (5, 2)
 _NOT_TAKEN = frozenset({400, 422})
-#: Of a list that is not stated to come in pages, so many entries may be the first page.
+#: If no pagination is stated, this many entries may be only the first page.
 SHORTEST_PAGE = 5
 _FEW_PAGES = 10
 _MOST_ENTRIES = 50_000
-#: Where services of this kind say how many entries a list has on all of its pages.
+#: The header in which services of this kind tell the number of entries on all pages.
 _TOTAL = "x-total"
 
 
 class Reader(Protocol):
-    """Somebody who can read a path, as a caller does."""
+    """Somebody who can read a path, like a caller."""
 
     def get(self, path: str, **query: str | int | bool | None) -> Answer:
-        """Read."""
+        """Send a GET."""
 
     def look(self, path: str, **query: str | int | bool | None) -> Answer:
-        """Read what nobody can have changed since this test read it last only once."""
+        """Read; repeat an earlier read of this test only if somebody may have changed the result since."""
 
 
 def first_page(reader: Reader, path: str) -> Answer:
-    """Return the first page of a list, in a length that the target takes; the run keeps to that length from then on."""
+    """Return the first page of a list, in a size that the target accepts; the run keeps this size from then on."""
     run = current_run()
     answer = reader.look(path, page=1, per_page=run.learnt.page_length)
     for length in _SHORTER_PAGES if answer.status in _NOT_TAKEN else ():
@@ -50,7 +50,7 @@ def first_page(reader: Reader, path: str) -> Answer:
 
 
 class Listing:
-    """A paginated list, read by walking its pages from 1 until one is empty, refused, or brings nothing new."""
+    """A paginated list, read page by page until a page is empty, refused, or brings nothing new."""
 
     def __init__(self, caller: Reader, path: str) -> None:
         """Read the list of a path as a caller."""
@@ -60,7 +60,7 @@ class Listing:
         self.entries = self._walk()
 
     def _walk(self) -> list[Any]:
-        """Read all pages: short ones, or long ones where the list proves long, such as one that only grows."""
+        """Read all pages: short ones, or long ones if the list is long, for example one that only grows."""
         most = self._run.profile.limits.page_walk
         first_page(self._caller, self._path)
         found = self._pages(self._run.learnt.page_length, min(_FEW_PAGES, most))
@@ -71,7 +71,7 @@ class Listing:
         return found
 
     def _pages(self, length: int, most: int) -> list[Any] | None:
-        """Return the entries of all pages of a length; None when they do not end within so many."""
+        """Return the entries of all pages of a size; None when there are more than this many pages."""
         entries: list[Any] = []
         seen: set[Any] = set()
         for page in range(1, most + 1):
@@ -84,7 +84,7 @@ class Listing:
             if answer.exchange.is_refusal and self._is_empty():
                 return entries
             answer.given_served()
-            # Twice on one page is twice in the list; again on a later page is a list that moved or takes no pages.
+            # An entry twice on one page is twice in the list; on a later page, the list moved or has no pages.
             fresh = [(entry, _identity(entry)) for entry in _array(answer)]
             entries += [entry for entry, known_by in fresh if known_by not in seen]
             if all(known_by in seen for _, known_by in fresh):
@@ -101,10 +101,9 @@ class Listing:
         return answer.is_served and json_in(answer.exchange.body) == []
 
     def _is_all(self, answer: Answer, number: int) -> bool:
-        """
-        Tell whether a first page says that its entries are all, and the target is known to say so truly.
+        """Tell whether a first page says that it has all entries, and the target is known to count correctly.
 
-        Nothing is stated of the header. It is believed of a kind of list once a page of one entry told of others.
+        Nothing is stated about the header. It is trusted for a kind of list once a page of one entry announced others.
         """
         told, kind = answer.exchange.headers.get(_TOTAL), self._path.rpartition("/")[2]
         believed = self._run.learnt.tells_totals
@@ -115,17 +114,17 @@ class Listing:
         return believed[kind]
 
     def _short_page_tells(self, total: str) -> bool:
-        """Tell whether a page of one entry says that there are so many in all; what else it is, others may judge."""
+        """Tell whether a page of one entry announces this many in total; other tests judge the rest."""
         page = self._caller.look(self._path, page=1, per_page=1)
         with suppress(Unmet):
             return page.is_served and len(_array(page)) == 1 and page.exchange.headers.get(_TOTAL) == total
         return False
 
     def _require_later_pages(self, entries: int) -> None:
-        """
-        Go on only if the list shows a second page of those entries that it is known to have.
+        """Go on only if the list shows a second page of those entries that it is known to have.
 
-        A page behind the last one may be refused; where every page but the first is, it hides the rest of the list.
+        A page after the last one may be refused; if every page but the first is refused, the rest of the list is
+        hidden.
         """
         if entries > 1:
             second = self._caller.look(self._path, page=2, per_page=entries // 2)
@@ -136,7 +135,7 @@ class Listing:
         return sorted((entry.get("id") for entry in self.entries if isinstance(entry, dict)), key=str)
 
     def having(self, **values: Any) -> list[Any]:
-        """Return the entries that hold these values."""
+        """Return the entries with these values."""
         return [
             entry
             for entry in self.entries
@@ -144,7 +143,7 @@ class Listing:
         ]
 
     def the(self, **values: Any) -> dict[str, Any]:
-        """Return the one entry with these values; inconclusive when it does not come to be there to be looked at."""
+        """Return the one entry with these values; inconclusive when it does not appear in time."""
         self._wait(lambda: bool(self.having(**values)))
         found = self.having(**values)
         if not found:
@@ -152,7 +151,7 @@ class Listing:
         return dict(found[0])
 
     def given_without(self, **values: Any) -> Self:
-        """Go on only if there is, or comes to be, no entry with these values."""
+        """Go on only if there is no entry with these values, or it disappears in time."""
         gone = self._wait(lambda: not self.having(**values))
         given(gone, f"{self._path} still has an entry with {_listed(values)}")
         return self
@@ -175,14 +174,14 @@ class Listing:
         return self
 
     def must_not_contain(self, *, after: Listing, **values: Any) -> Self:
-        """Expect no entry with these values; `after` must have had one, or its absence now proves nothing."""
+        """Expect no entry with these values; `after` must have had one, or its absence proves nothing."""
         if not after.having(**values):
             raise Unmet(Reason.VACUOUS, f"there was no entry with {_listed(values)} that could have gone")
         self._settle(lambda: not self.having(**values), f"no entry with {_listed(values)}")
         return self
 
     def _settle(self, holds: Callable[[], bool], expected: str) -> None:
-        """Expect something of the list; where the target may need time, read again until its deadline."""
+        """Expect a condition on the list; if the target may need time, read again until its deadline."""
         looked()
         if not self._wait(holds):
             raise Violation(f"{expected} in {self._path}", f"the entries {self.ids()}", *suspects())
@@ -196,7 +195,7 @@ class Listing:
 
 
 class WholeListing(Listing):
-    """A list without stated pages, read at once; a service that pages it silently is asked for a long page."""
+    """A list without stated pages, read in one call; if a service pages it anyway, a long page is requested."""
 
     def _walk(self) -> list[Any]:
         answer = self._caller.look(self._path, per_page=_LONGEST_PAGE)
@@ -213,12 +212,12 @@ class WholeListing(Listing):
 
 
 def _is(name: str, found: Any, wanted: Any) -> bool:
-    """Tell whether an entry has a value; a number that is told as a text is found by the contract, and there alone."""
+    """Tell whether an entry has a value; a number written as text counts, because only the contract checks that."""
     return bool(found == wanted) or (name == "id" and bool(told_number(found) == told_number(wanted)))
 
 
 def _identity(entry: Any) -> Any:
-    """Return what an entry is known by on another page: its number, for values beside it may move by themselves."""
+    """Return what identifies an entry on another page: its number, because other values may change by themselves."""
     number = entry.get("id") if isinstance(entry, dict) else None
     return ("id", number) if isinstance(number, int | str) else json.dumps(entry, sort_keys=True)
 

@@ -1,4 +1,4 @@
-"""What is expected, of which requirement, and what keeps it from being seen."""
+"""The vocabulary for what is expected, by which requirement, and why it could not be seen."""
 
 from __future__ import annotations
 
@@ -36,15 +36,14 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.004, 0.25  # seconds
 
 @contextmanager
 def verifies(*requirements: str, go_on: bool = False, elsewhere: Collection[str] = ()) -> Iterator[None]:
-    """
-    Hold the expectations inside against requirements.
+    """Check the expectations inside against requirements.
 
-    A violation fails them and ends the test, unless `go_on` says that the rest of the story does not depend on it.
-    What could not be seen leaves them inconclusive, and so does a violation after a write that got no answer: what it
-    changed is not known, so nothing that is found since can be held against the target. The same holds where the
-    version is unknown and the target may not have yet, or no longer have, what the violation is about. What the profile
-    lacks leaves them not tested. Those that other tests show as well, `elsewhere`, are left to these. A block without
-    any expectation is a mistake of the suite.
+    A violation fails them and ends the test, unless `go_on` says that the rest of the story does not depend on it. What
+    could not be seen leaves them inconclusive. So does a violation after a write without an answer, because its effect
+    is unknown and nothing found since can be held against the target. The same holds if the version is unknown and the
+    target may not have yet, or no longer have, what the violation is about. If the profile lacks something, they are
+    not tested. Those in `elsewhere` are verified by other tests as well, and are left to these. A block without any
+    expectation is a mistake of the suite.
     """
     test = _test_that_declares(requirements)
     before = test.expectations
@@ -57,7 +56,7 @@ def verifies(*requirements: str, go_on: bool = False, elsewhere: Collection[str]
             raise
     except (Unmet, NotTested) as unseen:
         _leave_open(test, requirements, unseen, elsewhere)
-        # Whoever goes on counts on an answer, whatever it says: what is not there is not even called.
+        # A story that goes on needs an answer, whatever it says; an absent operation is not even called.
         if not go_on or isinstance(unseen, OperationAbsent):
             raise
     else:
@@ -68,18 +67,18 @@ def verifies(*requirements: str, go_on: bool = False, elsewhere: Collection[str]
 
 
 def left_to_others(*requirements: str) -> None:
-    """Say that a test has nothing to look at here, and that others show the same: of requirements, or of all of its."""
+    """Say that a test has nothing to check here and that other tests show the same: for some requirements, or all."""
     results = current_test().results
     results.settle(requirements or results.declared)
 
 
 def was_not_tested(requirement: str, lacking: str) -> None:
-    """Say that a requirement could not be looked at, and what the profile would have to give for that."""
+    """Record that a requirement could not be checked, and what the profile must give for that."""
     current_test().results.open_question(requirement, Outcome.NOT_TESTED, Reason.PREREQUISITE_MISSING, lacking)
 
 
 def _blame(test: TestContext, requirements: tuple[str, ...], violation: Violation, *, go_on: bool) -> None:
-    """Fail requirements; raise Unmet where another version may be the cause, unless the test goes on."""
+    """Fail requirements; raise Unmet if another version may be the cause, unless the test goes on."""
     excuses = [test.excused(requirement, violation) for requirement in requirements]
     for requirement, excuse in zip(requirements, excuses, strict=True):
         if excuse is None:
@@ -123,16 +122,15 @@ def observe(requirement: str, what: str) -> None:
 
 
 def sees(item: str, state: ItemState, detail: str) -> None:
-    """Record how the target stands to an item of the version table, by the item's id; never judged by itself."""
+    """Record the target's position on an item of the version table, by the item's id; never judged by itself."""
     current_test().saw_item(item, state, detail)
 
 
 def does_not_apply(requirement: str, reason: Reason, detail: str) -> None:
-    """
-    Record that a requirement turns out not to concern this target, which only a call could show.
+    """Record that a requirement does not concern this target, which only a call could show.
 
-    That is so of what the text names without describing it and the target does not offer, and of what the answer says
-    about a version that nobody knows. What the profile lacks is never of this kind: raise NotTested for it.
+    That holds for what the text names without describing it and the target does not offer, and for what the answer says
+    about a version that nobody knows. If the profile lacks something, raise NotTested instead.
     """
     if reason not in (Reason.NOT_OFFERED, Reason.VERSION):
         raise MisuseError(f"{requirement} is not tested for the reason '{reason}', and not without application.")
@@ -140,25 +138,23 @@ def does_not_apply(requirement: str, reason: Reason, detail: str) -> None:
 
 
 def must(holds: bool, expected: str, actual: str, *exchanges: Exchange) -> None:  # noqa: FBT001 - reads as a sentence
-    """Expect something that the other words do not say."""
+    """Expect a condition for which there is no other word."""
     looked()
     if not holds:
         raise Violation(expected, actual, *(exchanges or suspects()))
 
 
 def given(holds: bool, otherwise: str) -> None:  # noqa: FBT001 - reads as a sentence
-    """Go on only if a precondition holds; what follows is inconclusive otherwise, and says why."""
+    """Go on only if a precondition holds; otherwise what follows is inconclusive, with this reason."""
     if not holds:
         raise Unmet(Reason.PRECONDITION, otherwise)
 
 
 @contextmanager
 def given_done(requirement: str) -> Iterator[None]:
-    """
-    Go on only if a served call that prepares or undoes a story has done what the expectations inside say.
+    """Go on only if a served call that prepares or undoes a story did what the expectations inside say.
 
-    If it has not, that fails the requirement that it belongs to, whichever test called it, and leaves the story
-    inconclusive.
+    If it did not, that fails the requirement of the call, whichever test made it, and leaves the story inconclusive.
     """
     test = current_test()
     try:
@@ -171,7 +167,7 @@ def given_done(requirement: str) -> Iterator[None]:
 
 
 def given_field(fixture: Fixture, name: str, kind: type[T]) -> T:
-    """Return a value that the profile gives of a fixture; raise NotTested when it does not, or not of this type."""
+    """Return a value that the profile gives for a fixture; raise NotTested when it is missing or of another type."""
     found = fixture.get(name)
     if isinstance(found, kind) and found != "" and not (kind is int and isinstance(found, bool)):
         return found
@@ -179,25 +175,25 @@ def given_field(fixture: Fixture, name: str, kind: type[T]) -> T:
 
 
 def whole_number(value: Any) -> int | None:
-    """Return the integer that a value of JSON is, `1.0` being one as well; None when it is none."""
+    """Return the integer that a JSON value is, also for `1.0`; None when it is no integer."""
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
         return None
     return int(value)
 
 
 def told_number(value: Any) -> Any:
-    """Return a number that is told as a text as a number: which of the two it is, the contract finds, and it alone."""
+    """Return a number that is written as text as a number, because only the contract checks which of the two it is."""
     return int(value) if isinstance(value, str) and value.isascii() and value.isdecimal() else value
 
 
 def looked() -> None:
-    """Count that an expectation is being looked at; see `verifies`."""
+    """Count that an expectation is being checked; see `verifies`."""
     current_test().expectations += 1
 
 
 @contextmanager
 def unchanged(read: Callable[[], Any], what: str) -> Iterator[None]:
-    """Expect that what is read before and after is the same; inconclusive when it cannot be read."""
+    """Expect that two reads, before and after, are the same; inconclusive when one of them failed."""
     before = read()
     yield
     looked()
@@ -208,10 +204,9 @@ def unchanged(read: Callable[[], Any], what: str) -> Iterator[None]:
 
 
 def must_settle(holds: Callable[[], bool], expected: str, actual: Callable[[], str], *, within: float = 0) -> None:
-    """
-    Expect something that is read anew each time it is asked, within the time the target has to settle.
+    """Expect a condition that is read again at each check, within the time the target has to settle.
 
-    `within` gives it at least so many seconds, where the text leaves room for a delay.
+    `within` gives it at least this many seconds, if the text permits a delay.
     """
     looked()
     if not (holds() or settles(holds, within)):
@@ -219,7 +214,7 @@ def must_settle(holds: Callable[[], bool], expected: str, actual: Callable[[], s
 
 
 def settles(holds: Callable[[], bool], within: float = 0) -> bool:
-    """Ask again until something holds or the target has had its time to settle, which is at least `within` seconds."""
+    """Check again until a condition holds or the target has had its time to settle: at least `within` seconds."""
     deadline = time.monotonic() + max(within, current_run().profile.limits.settle_seconds)
     pauses = _pauses()
     while time.monotonic() < deadline:
@@ -230,7 +225,7 @@ def settles(holds: Callable[[], bool], within: float = 0) -> bool:
 
 
 def eventually(holds: Callable[[], bool], expected: str) -> None:
-    """Poll until something holds; inconclusive when the target's deadline passes before."""
+    """Poll until a condition holds; inconclusive when the target's deadline passes before."""
     limits = current_run().profile.limits
     deadline = time.monotonic() + limits.deadline_seconds
     pauses = _pauses()
@@ -246,7 +241,7 @@ def _pause(seconds: float) -> None:
 
 
 def _pauses() -> Iterator[float]:
-    """Yield how long to wait before asking again: hardly at first, then longer, so that a slow target has its peace."""
+    """Yield how long to wait before the next check: very short at first, then longer, to spare a slow target."""
     pause = _FIRST_PAUSE
     while True:
         yield pause
