@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from conformance.suite import Reason
 from conformance.suite.accepted import DONE_WITHIN_SECONDS
 from conformance.suite.arrange import UNUSED_ID
+from conformance.suite.arrange.approval_rules import own_group
 from conformance.suite.arrange.export_files import (
     file_names,
     lines_of,
@@ -24,6 +25,7 @@ from conformance.suite.arrange.exports import (
     FINISHED,
     Export,
     export_of,
+    has_ended,
     marks_in,
     marks_of,
     named_by_path,
@@ -396,3 +398,30 @@ def test_what_was_never_exported_cannot_be_downloaded(export: Export, foreign_ex
     export.finished(batched=False)
     with verifies("group-relations-export.download.before-finished"):
         foreign_export.download().must_be_refused(beside=export.download())
+
+
+def test_nothing_can_be_downloaded_before_the_first_export_has_finished(owner: Caller, export: Export) -> None:
+    """Nothing else was ever exported of the group, so a file that is served early is the one that is served later."""
+    left_to_others()  # unless the run made a group of which nothing was exported
+    named = filter(None, map(current_run().profile.first, ("fuzz_group", "group")))
+    made = [export_of(owner, own, export.relation) for one in named if (own := own_group(one)) is not one]
+    # If the test runs once more, it uses the next of these groups.
+    first = next((one for one in made if not one.entries()), None)
+    # What is named last is often exported last.
+    relations = [str(entry.get("relation")) for entry in reversed(export.quiet())][:MOST_RELATIONS]
+    if first is None or not first.schedule(batched=False).is_served:
+        return
+    early = {relation: first.download(relation=relation) for relation in relations}
+    settles(lambda: all(map(has_ended, first.entries() or ({},))), DONE_WITHIN_SECONDS)
+    for relation, file in early.items():
+        whole = first.download(relation=relation)
+        if whole.is_served:
+            with verifies("group-relations-export.download.before-finished", go_on=True):
+                must_be_whole_or_refused(file, whole)
+
+
+def must_be_whole_or_refused(file: Answer, whole: Answer) -> None:
+    file.must_not_break()
+    lines = len(lines_of(whole))
+    found = len(lines_of(file)) if file.is_served else lines
+    must(found >= lines, "a refusal, or the whole file", f"{found} of {lines} lines", file.exchange)
