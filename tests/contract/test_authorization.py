@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
+from conformance.suite.arrange.code_completion import CHECK
 from conformance.suite.context import current_run, current_test
 from conformance.suite.derived import (
     caller_named,
@@ -102,6 +103,11 @@ def test_without_a_token_even_a_public_project_is_closed(
         for form in forms:
             with verifies("authentication.anonymous-on-public-project", go_on=True):
                 anonymous.get(path.replace(number, form, 1)).must_be_refused(beside=control)
+    if name and current_run().profile.claims("code-completion"):
+        control = maintainer.post(CHECK, {"project_path": name})
+        if control.is_served:
+            with verifies("authentication.anonymous-on-public-project", go_on=True):
+                anonymous.post(CHECK, {"project_path": name}).must_be_refused(beside=control)
     # Most projects with any merge request have one with this number.
     for below in reads_of_a_merge_request():
         path = Path(f"{number}/merge_requests/1{below}")

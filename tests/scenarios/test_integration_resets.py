@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -206,6 +207,30 @@ def test_disabling_an_integration_switches_its_flags_back(
             are_off = not any(again.get(name) for name in filter(None, (*moved, left_on)))
             kept = [name for name in moved if again.get(name) != first[name] and not are_off]
             must(not kept, f"{', '.join(moved)} as at first", f"{', '.join(kept)} as before it was disabled")
+
+
+def test_a_flag_that_is_not_sent_does_not_follow_one_that_is(
+    maintainer: Caller, project: Fixture, integrations: tuple[Fixture, ...]
+) -> None:
+    """Whether a service keeps a flag that is not sent or sets it back: each is as after a set-up without any flag.
+
+    For any two flags, there is a call that sends one of them and not the other.
+    """
+    integration = max(integrations, key=lambda each: len(each.get("events") or ()))
+    slug, least = slug_of(integration), least_settings(integration)
+    flags = [name for name in given_field(integration, "events", list) if name not in least]
+    path = integrations_path(maintainer, project)
+    with borrowed(maintainer, path, integration):
+        maintainer.put(path / slug, least).given_served()  # a first set-up may treat what is not sent in another way
+        usual = shown_flags(maintainer, path, slug, least, flags)
+        given(len(usual) > 1, f"no two flags of {slug} are shown")
+        for place, bit in product(range(len(usual).bit_length()), (0, 1)):
+            sent = [name for number, name in enumerate(usual) if number >> place & 1 == bit]
+            shown = shown_flags(maintainer, path, slug, {**least, **{name: not usual[name] for name in sent}}, flags)
+            with verifies("integrations.update.followed"):
+                followed = [name for name in usual.keys() & shown if name not in sent and shown[name] != usual[name]]
+                must(not followed, f"only {', '.join(sent)} changed", f"{', '.join(followed)} changed, not sent")
+            maintainer.put(path / slug, {**least, **{name: usual[name] for name in sent}}).given_served()
 
 
 def shown_flags(caller: Caller, path: Path, slug: str, settings: dict[str, Any], flags: list[str]) -> dict[str, bool]:
