@@ -40,6 +40,7 @@ def tell(story: Story) -> None:
         _switched_off_in_a_project,
         _projects_in_one_minute,
         _a_bearer_above_the_limit,
+        _another_token_above_the_limit,
         _a_bearers_stream,
         _bearers_tokens_that_are_almost_right,
         _paths_that_are_almost_right,
@@ -193,6 +194,14 @@ def _a_bearer_above_the_limit(story: Story) -> None:
     for _ in range(_ABOVE_THE_LIMIT):
         answer = story.client.post(path, json={"current_file": file}, headers=bearer)
         story.remember(f"a completion for a bearer's token: {answer.status_code}")
+
+
+def _another_token_above_the_limit(story: Story) -> None:
+    body = {"current_file": {"file_name": "a.py", "content_above_cursor": "def f():"}}
+    for _ in range(_ABOVE_THE_LIMIT):
+        story.call("developer", "POST", _COMPLETIONS, body)
+    second = str(story.world.one("second_token").extra["token"])
+    story.call("by another token", "POST", _COMPLETIONS, body, token=second)
 
 
 def _a_bearers_stream(story: Story) -> None:
