@@ -88,9 +88,9 @@ class Marker:
         return taken_over
 
     def release(self) -> None:
-        """Remove the mark, if it still belongs to this run."""
+        """Remove the mark, if it still belongs to this run and can be removed."""
         self._ended.set()
-        with suppress(TargetGoneError), self._client() as client:
+        with suppress(TargetGoneError, OSError), self._client() as client:
             self._remove(client, self.run)
 
     @property

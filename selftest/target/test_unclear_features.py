@@ -160,7 +160,7 @@ def test_what_a_target_does_not_know_is_said_to_be_missing(
     outcome, profile = prepare(has_no_trackers)
     assert outcome.code == 0, outcome.text
     assert profile["features"]["issue_tracker_integration"] is False
-    told = outcome.out.partition("so a run looks at nothing that needs them:\n")[2].partition("\n\n")[0]
+    told = outcome.out.partition("so a run tests nothing that needs them:\n")[2].partition("\n\n")[0]
     lacking = {name for name, has in profile["features"].items() if not has}
     assert {line.split(":")[0].strip() for line in told.splitlines()} == lacking
 

@@ -76,6 +76,7 @@ def _generations_and_no_streams(story: Story) -> None:
 def _a_token_of_nobody(story: Story) -> None:
     public = story.world.one("public_project")
     story.call("", "POST", _ENABLED, {"project_path": public.path}, token="nobody's")
+    story.call("", "POST", _ENABLED, {"project_path": public.path})
 
 
 def _streams_of_generations(story: Story) -> None:

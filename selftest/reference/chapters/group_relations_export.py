@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -35,6 +36,7 @@ def tell(story: Story) -> None:
         _inside_what_was_exported,
         _twice_and_from_behind,
         _every_caller,
+        _before_it_has_finished,
     ):
         chapter(story)
 
@@ -204,6 +206,15 @@ def _without_a_token(story: Story) -> None:
     story.call("owner", "POST", place)
     story.until_finished(f"{place}/status")
     story.call("", "GET", f"{place}/download?relation=labels")
+
+
+def _before_it_has_finished(story: Story) -> None:
+    place, choices = f"{at(story, 'export_group')}/export_relations", story.service.choices
+    story.service.choices = replace(choices, export_delay_seconds=60)
+    story.call("owner", "POST", place)
+    story.call("owner", "GET", f"{place}/download?relation=labels")
+    story.until_finished(f"{place}/status")
+    story.service.choices = choices
 
 
 def _two_groups_at_once(story: Story) -> None:

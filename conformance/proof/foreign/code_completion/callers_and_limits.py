@@ -20,7 +20,7 @@ from conformance.proof.foreign.paths import POST_COMPLETIONS, POST_ENABLED
 from conformance.proof.foreign.registry import foreign, handling, instead
 from conformance.reference.errors import StatedError, ThrottledError, UnauthorizedError
 from conformance.reference.http import Response
-from conformance.reference.identity import Kind, Role
+from conformance.reference.identity import Kind, Role, Visibility
 
 if TYPE_CHECKING:
     from conformance.reference import Service
@@ -224,6 +224,21 @@ def the_second_check_of_a_disabled_project_passes(service: Service) -> None:
                 if error.code == 403:
                     refused.add(path)
                 raise
+
+
+@foreign(CALLER_AND_VALUE, "Authentication: all endpoints require an authenticated caller")
+def anybody_is_told_whether_a_public_project_has_completions(service: Service) -> None:
+    """The check of a public project is answered without a token."""
+
+    @instead(service.access, "admit")
+    def _(admit: Any, request: Any) -> None:
+        path = request.parameters.optional_string("project_path") if request.route.key == POST_ENABLED else None
+        projects, users = service.identities.projects.values(), service.identities.users.values()
+        is_public = any(one.full_path == path and one.visibility is Visibility.PUBLIC for one in projects)
+        if is_public and not service.access.token_text(request):
+            request.admit(next(iter(users)), None)
+        else:
+            admit(request)
 
 
 # -- how many within a minute ------------------------------------------------------------------------------------------

@@ -189,6 +189,16 @@ def relations_in_progress_have_no_time(service: Service) -> None:
         return {**shown, "updated_at": None} if shown["status"] == 0 else shown
 
 
+@foreign(OVER_TIME, "Group relations export: the finished export", choices=Choices(export_delay_seconds=0.4))
+def a_file_is_empty_until_its_export_has_finished(service: Service) -> None:
+    """Whoever downloads a relation that is being exported gets an empty file instead of a refusal."""
+    exports = service.group_relations_export
+
+    @instead(exports, "download")
+    def _(download: Any, export: Any, number: Any) -> Any:
+        return exports.file(()) if exports.status_of(export) is Status.STARTED else download(export, number)
+
+
 @foreign(OVER_TIME, "Group relations export: status", choices=Choices(failing_export_relations=("boards",)))
 def failed_relations_have_status_two(service: Service) -> None:
     """A relation that could not be exported has status 2; it is -1."""
