@@ -21,6 +21,7 @@ def tell(story: Story) -> None:
         _beside_another_project,
         _flags_and_refusals,
         _flags_off_and_on,
+        _one_flag_alone,
         _texts_that_are_emptied,
         _the_older_name,
         _what_is_required,
@@ -116,6 +117,14 @@ def _flags_off_and_on(story: Story) -> None:
         wanted = {"webhook": "https://hooks.example.com/d", "push_events": value, "vulnerability_events": value}
         story.call("owner", "PUT", slack, wanted)
         story.call("owner", "GET", slack)
+
+
+def _one_flag_alone(story: Story) -> None:
+    place = f"/projects/{story.world.one('fuzz_project').id}/integrations"
+    for value in (True, False):
+        body = {"webhook": "https://hooks.example.com/p", "pipeline_events": value}
+        story.call("maintainer", "PUT", f"{place}/slack", body)
+        story.call("maintainer", "GET", f"{place}/slack")
 
 
 def _texts_that_are_emptied(story: Story) -> None:

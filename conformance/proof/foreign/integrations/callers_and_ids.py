@@ -310,10 +310,10 @@ def an_integration_is_disabled_by_who_set_it_up(service: Service) -> None:
 
 
 @foreign(SIDE_EFFECT, "Integrations: parameter shapes, notifications for an event kind")
-def confidential_events_follow_the_others(service: Service) -> None:
-    """The flag for issues or notes also sets that for confidential ones, if the latter is not sent."""
+def deployments_follow_pipelines(service: Service) -> None:
+    """The flag for pipelines also sets that for deployments, if the latter is not sent."""
 
     @instead(service.integrations, "set_up")
     def _(set_up: Any, project: Any, kind: Any, values: Any, **others: Any) -> Any:
-        followed = {f"confidential_{name}": values[name] for name in ("issues_events", "note_events") if name in values}
+        followed = {"deployment_events": values["pipeline_events"]} if "pipeline_events" in values else {}
         return set_up(project, kind, {**followed, **values}, **others)
