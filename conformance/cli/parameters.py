@@ -27,13 +27,13 @@ class Number(click.FloatRange):
         return number if math.isfinite(number) else self.fail(f"{value!r} is not a finite number.", param, ctx)
 
 
-def refuse_beside(other: str, *names: str) -> None:
+def refuse_beside(where: str, *names: str) -> None:
     """Raise UsageError if one of these options was given although it has no effect together with another one."""
     context = click.get_current_context()
     for option in context.command.params:
         is_given = option.name in names and context.get_parameter_source(option.name) is not ParameterSource.DEFAULT
         if is_given:
-            raise UsageError(f"{option.opts[-1]} means nothing {other}. Leave it out.")
+            raise UsageError(f"{option.opts[-1]} means nothing {where}. Leave it out.")
 
 
 def shared_with_pytest(*names: str) -> list[click.Option]:

@@ -32,7 +32,7 @@ def write_figures(file: Path, figures: Mapping[str, Any]) -> None:
 
 
 def sampled(everything: Iterable[_Any], sample: str | None) -> list[_Any]:
-    """Return the same in an order that a text decides, or that the commit decides when there is no text."""
+    """Return the items in a random order, which follows from a text; without one, from the commit."""
     mixed = list(everything)
     random.Random(sample or _commit()).shuffle(mixed)  # noqa: S311 - a sample is no secret
     return mixed

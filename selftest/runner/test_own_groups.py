@@ -11,8 +11,10 @@ import yaml
 
 from conformance.errors import ExitCode
 from conformance.http.client import Client
+from conformance.proof.foreign import faults
 from conformance.reference import EmbeddedServer
 from conformance.reference.errors import ForbiddenError
+from conformance.results.reading import read_record
 from conformance.target import Profile, load_profile
 from conformance.target.embedded import directly, prepared_service, profile_of
 from conformance.target.names import LEAVING, in_place_of
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from conformance.reference import Service
+    from conformance.reference import Choices, Service
     from conformance.reference.http import Request, Response
     from conformance.reference.routing import Route
 
@@ -215,8 +217,8 @@ def test_a_group_that_was_never_made_is_no_leftover() -> None:
 
 
 @contextmanager
-def target(tmp_path: Path, worlds: int = 1) -> Iterator[tuple[Service, list[Profile]]]:
-    service = prepared_service(version=VERSION, worlds=worlds)
+def target(tmp_path: Path, worlds: int = 1, choices: Choices | None = None) -> Iterator[tuple[Service, list[Profile]]]:
+    service = prepared_service(version=VERSION, choices=choices, worlds=worlds)
     with EmbeddedServer(service) as server:
         (tmp_path / "target.yaml").write_text(yaml.safe_dump(profile_of(service, server.base_url, VERSION)))
         profile = load_profile(tmp_path / "target.yaml")
@@ -245,6 +247,28 @@ def noted(route: Route, request: Request, response: Response, made: list[int]) -
     if (request.method, route.path) == ("POST", "/groups/:id/approval_rules") and response.status == 201:
         made.append(request.group.id)
     return response
+
+
+async def without_inner_groups(request: Request) -> None:
+    if (request.method, request.route.path) == ("POST", "/groups") and b"parent_id" in request.body:
+        raise ForbiddenError(request.route.path)
+
+
+@pytest.mark.parametrize("is_faulty", [False, True], ids=["healthy", "faulty"])
+def test_a_download_before_the_first_export_has_finished_is_seen_in_such_a_group(
+    conformance: Callable[..., Any], tmp_path: Path, *, is_faulty: bool
+) -> None:
+    """Only for a group that the run made is it certain that nothing was exported before; here it has members."""
+    wanted = "group-relations-export.download.before-finished"
+    fault = next(one for one in faults() if one.name == "a-file-is-empty-until-its-export-has-finished")
+    with target(tmp_path, choices=fault.choices) as (service, _):
+        service.interruption = without_inner_groups
+        if is_faulty:
+            fault.apply(service)
+        outcome = conformance("run", *_OPTIONS, *_CREATION, "--requirement", wanted)
+    failed = {one.requirement for one in read_record(tmp_path / "out" / "results.jsonl").checks if one.actual}
+    assert outcome.code == (ExitCode.NON_CONFORMANT if is_faulty else ExitCode.CONFORMANT), outcome.text
+    assert failed == ({wanted} if is_faulty else set())
 
 
 def test_a_run_that_needs_no_such_group_makes_none(conformance: Callable[..., Any], tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from operator import call
 from typing import TYPE_CHECKING
 
 from conformance.errors import TargetError
@@ -43,16 +44,12 @@ def sweep(
     done = []
     with ThreadPoolExecutor(at_once) as pool:
         # Things that a target keeps for a while may disappear with their user, so they are checked at the end.
-        personal = list(pool.map(_do, sweeper.personal_projects()))
+        personal = list(pool.map(call, sweeper.personal_projects()))
         for steps in (sweeper.groups(), sweeper.users(), [partial(sweeper.seen_again, one) for one in personal]):
-            for removal in pool.map(_do, steps):
+            for removal in pool.map(call, steps):
                 tell(removal)
                 done.append(removal)
     return done
-
-
-def _do(step: Callable[[], Removal]) -> Removal:
-    return step()
 
 
 def delete_group(calls: Calls, token: str, group: Entry) -> Answer:
