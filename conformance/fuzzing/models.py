@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, seed, settings
@@ -15,6 +15,8 @@ from conformance.suite.absences import OperationAbsent
 from conformance.suite.context import Unmet, Violation, current_run, current_test
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conformance.suite.session import SuiteSession
 
 _STEPS = 12
@@ -50,8 +52,8 @@ class Model(RuleBasedStateMachine):
             self.look_around(self.moved)
 
 
-def explore(suite: SuiteSession, make: type[Model]) -> None:
-    """Run random sequences of moves against the target, with the seed of the session.
+def explore(suite: SuiteSession, make: Callable[[], Model]) -> None:
+    """Run random sequences of moves against the target, with the seed of the session; `make` begins an example.
 
     A violation is shrunk to the shortest sequence that shows it; that one is recorded, with all its calls. Requirements
     that the moves never reached are left to the stories: the model leaves no requirement open.
@@ -71,7 +73,8 @@ def explore(suite: SuiteSession, make: type[Model]) -> None:
     with test.shrinking():
         test.on_silence = hypothesis.reject  # nothing was shown; try another sequence
         try:
-            run_state_machine_as_test(seed(suite.seed)(make), settings=options)
+            # Any function that makes a machine will do, though the annotation names a class.
+            run_state_machine_as_test(cast("type[Model]", seed(suite.seed)(make)), settings=options)
         except Violation:
             test.results.settle(test.declared)  # the stories show what later moves would have shown
             raise

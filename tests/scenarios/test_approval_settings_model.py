@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import strategies as st
@@ -66,7 +66,10 @@ VALUES = st.booleans()
 class ApprovalSettings(Model):
     """A project and a group that are updated in turns."""
 
-    places: ClassVar[Mapping[str, Settings]]
+    def __init__(self, places: Mapping[str, Settings]) -> None:
+        """Begin an example."""
+        super().__init__()
+        self.places = places
 
     @initialize()
     def start(self) -> None:
@@ -174,9 +177,5 @@ def read_otherwise(settings: Settings, owner: Fixture) -> Settings:
 def test_settings_follow_the_model_in_any_order_of_updates(suite: SuiteSession, places: dict[str, Settings]) -> None:
     given(all(places[name].free() for name in ("project", "group")), "settings are locked")
 
-    class Here(ApprovalSettings):
-        pass
-
-    Here.places = places
-    Here().tour()
-    explore(suite, Here)
+    ApprovalSettings(places).tour()
+    explore(suite, lambda: ApprovalSettings(places))

@@ -24,8 +24,6 @@ from conformance.suite.context import current_run
 from conformance.suite.expectations import Caller, Path, given, left_to_others, must, project_path, verifies
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from conformance.suite import Fixture, SuiteSession
 
 
@@ -52,69 +50,81 @@ def test_integrations_follow_the_model_in_any_order_of_moves(
     path = integrations_path(maintainer, project)
     with borrowed(maintainer, path, *moved):
         aliased = has_both_names(maintainer, project)
-        make = machine(path, project_path(project) / OLDER_NAME if aliased else None, moved, (maintainer, owner))
-        make_each_move(make, (maintainer, owner), aliased=aliased)
-        explore(suite, make)
+        older = project_path(project) / OLDER_NAME if aliased else None
+        Integrations(path, older, moved, (maintainer, owner)).make_each_move()
+        explore(suite, lambda: Integrations(path, older, moved, (maintainer, owner)))
 
 
-def make_each_move(make: Callable[..., Any], callers: tuple[Caller, ...], *, aliased: bool) -> None:
-    """Make every move once, so that no requirement depends on chance."""
-    model = make()
-    model.start()
-    for by_older_name in (False, True) if aliased else (False,):
-        for pushes in (True, False):
-            model.set_up(place=0, pushes=pushes, caller=callers[0], aliased=by_older_name)
-        model.disable(place=0, caller=callers[-1], aliased=by_older_name)
+class Integrations(Model):
+    """A state machine for the integrations of one project, moved by several callers in turns."""
 
+    def __init__(
+        self, path: Path, older: Path | None, moved: tuple[Fixture, ...], callers: tuple[Caller, Caller]
+    ) -> None:
+        """Begin an example; `older` is the path by the older name, where the target serves it."""
+        super().__init__()
+        self.path, self.older, self.integrations, self.callers = path, older, moved, callers
+        self.pushes: dict[str, bool] = {}
+        self.others: dict[str, dict[str, Any]] = {}
 
-def machine(path: Path, older: Path | None, moved: tuple[Fixture, ...], callers: tuple[Caller, ...]) -> type[Model]:
-    """Make a state machine for the integrations of one project, moved by several callers in turns."""
-    places = st.integers(0, len(moved) - 1)
-    people = st.sampled_from(callers)
-    by_older_name = st.just(value=False) if older is None else st.booleans()
+    @initialize()
+    def start(self) -> None:
+        """Disable everything that moves; other listed integrations must stay."""
+        slugs = [slug_of(integration) for integration in self.integrations]
+        for slug in slugs:
+            if not current_run().deletions.has(self.path, slug):
+                self.callers[0].delete(self.path / slug)
+        self.others = entries(self.callers[0], self.path)
+        given(not self.others.keys() & {*slugs}, "an integration could not be disabled beforehand")
 
-    class Integrations(Model):
-        @initialize()
-        def start(self) -> None:
-            """Disable everything that moves; other listed integrations must stay."""
-            for slug in map(slug_of, moved):
-                if not current_run().deletions.has(path, slug):
-                    callers[0].delete(path / slug)
-            self.pushes: dict[str, bool] = {}
-            self.others = entries(callers[0], path)
-            slugs = {slug_of(integration) for integration in moved}
-            given(not slugs & self.others.keys(), "an integration could not be disabled beforehand")
+    def make_each_move(self) -> None:
+        """Make every move once, so that no requirement depends on chance."""
+        self.start()
+        for aliased in (False, True) if self.older else (False,):
+            for pushes in (True, False):
+                self.put(0, self.callers[0], pushes=pushes, aliased=aliased)
+            self.delete(0, self.callers[1], aliased=aliased)
 
-        @rule(place=places, pushes=st.booleans(), caller=people, aliased=by_older_name)
-        def set_up(self, place: int, pushes: bool, caller: Caller, aliased: bool) -> None:  # noqa: FBT001 - drawn
-            slug, settings = slug_of(moved[place]), settings_of(moved[place])
-            answer = caller.put((older if older and aliased else path) / slug, {**settings, "push_events": pushes})
-            caller.follow(answer).given_served()
-            newer = "integrations.update.followed" if slug in self.pushes else "integrations.set-up.listed"
-            self.pushes[slug] = pushes
-            self.compare(slug, "integrations.alias.set-up-shows" if aliased else newer)
+    @rule(place=st.integers(0, 2), pushes=st.booleans(), who=st.integers(0, 1), aliased=st.booleans())
+    def set_up(self, place: int, pushes: bool, who: int, aliased: bool) -> None:  # noqa: FBT001 - drawn
+        self.put(place, self.callers[who], pushes=pushes, aliased=aliased)
 
-        @rule(place=places, caller=people, aliased=by_older_name)
-        def disable(self, place: int, caller: Caller, aliased: bool) -> None:  # noqa: FBT001 - drawn
-            slug = slug_of(moved[place])
-            answer = caller.follow(caller.delete((older if older and aliased else path) / slug))
-            if slug in self.pushes:
-                answer.given_served()
-            self.pushes.pop(slug, None)
-            self.compare(slug, "integrations.alias.disable-shows" if aliased else "integrations.disable.unlisted")
+    @rule(place=st.integers(0, 2), who=st.integers(0, 1), aliased=st.booleans())
+    def disable(self, place: int, who: int, aliased: bool) -> None:  # noqa: FBT001 - drawn
+        self.delete(place, self.callers[who], aliased=aliased)
 
-        def compare(self, changed: str, requirement: str) -> None:
-            """Compare the whole list with the model; each difference fails the requirement that it breaks."""
-            now = entries(callers[0], path)
-            with verifies(requirement):
-                must_be_alike(self.pushes, now, changed)
-            with verifies("integrations.update.leaves-others"):
-                for slug in {slug_of(integration) for integration in moved} - {changed}:
-                    must_be_alike(self.pushes, now, slug)
-                others = {slug: entry for slug, entry in now.items() if slug in self.others}
-                must(others == self.others, f"the entries of {sorted(self.others)} as before", f"{sorted(others)}")
+    def put(self, place: int, caller: Caller, *, pushes: bool, aliased: bool) -> None:
+        moved = self.integrations[place % len(self.integrations)]
+        slug, settings = slug_of(moved), settings_of(moved)
+        answer = caller.put(self.named(aliased=aliased) / slug, {**settings, "push_events": pushes})
+        caller.follow(answer).given_served()
+        newer = "integrations.update.followed" if slug in self.pushes else "integrations.set-up.listed"
+        self.pushes[slug] = pushes
+        self.compare(slug, "integrations.alias.set-up-shows" if aliased and self.older else newer)
 
-    return Integrations
+    def delete(self, place: int, caller: Caller, *, aliased: bool) -> None:
+        slug = slug_of(self.integrations[place % len(self.integrations)])
+        answer = caller.follow(caller.delete(self.named(aliased=aliased) / slug))
+        if slug in self.pushes:
+            answer.given_served()
+        self.pushes.pop(slug, None)
+        by_older_name = aliased and self.older
+        self.compare(slug, "integrations.alias.disable-shows" if by_older_name else "integrations.disable.unlisted")
+
+    def named(self, *, aliased: bool) -> Path:
+        """Return the path of the integrations; by the older name only where that is served."""
+        return self.older if aliased and self.older else self.path
+
+    def compare(self, changed: str, requirement: str) -> None:
+        """Compare the whole list with the model; each difference fails the requirement that it breaks."""
+        now = entries(self.callers[0], self.path)
+        with verifies(requirement):
+            must_be_alike(self.pushes, now, changed)
+        with verifies("integrations.update.leaves-others"):
+            for slug in {slug_of(integration) for integration in self.integrations} - {changed}:
+                must_be_alike(self.pushes, now, slug)
+            others = {slug: entry for slug, entry in now.items() if slug in self.others}
+            must(others == self.others, f"the entries of {sorted(self.others)} as before", f"{sorted(others)}")
 
 
 def must_be_alike(pushes: dict[str, bool], now: dict[str, dict[str, Any]], slug: str) -> None:

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from conformance.suite import Fixture, SuiteSession
 
 
+#: One of two lists or callers, by its place.
+PAIR = st.integers(0, 1)
+
+
 @dataclass(frozen=True)
 class Ids:
     """The requirements that the moves of one list are checked against."""
@@ -82,104 +86,109 @@ def test_lists_and_limit_follow_the_model_in_any_order_of_moves(
         if listed_if_readable(maintainer, allowlist, project) is not None
     }
     with limit_kept(maintainer, project):
-        explore(suite, machine(project, targets, (maintainer, owner)))
+        explore(suite, lambda: JobTokenScope(project, targets, (maintainer, owner)))
 
 
-def machine(  # noqa: C901 - a machine consists of its rules, which share what they are drawn from
-    project: Fixture,
-    targets: Mapping[Allowlist, tuple[int, ...]],
-    callers: tuple[Caller, ...],
-) -> type[Model]:
-    """Make a state machine for one project, whose moves several callers make in turns.
+class JobTokenScope(Model):
+    """A state machine for one project, whose moves several callers make in turns.
 
     Lists are changed while the limit is on: nothing says whether entries survive without it, or come back with it.
     """
-    lists = st.sampled_from(list(targets)) if targets else st.nothing()
-    places = st.integers(0, 2)
-    people = st.sampled_from(callers)
-    reader = callers[0]
 
-    class JobTokenScope(Model):
-        @initialize()
-        def start(self) -> None:
-            if not limit_of(reader, project):
-                reader.patch(scope_path(project), {"enabled": True}).given_served()
-            self.limit = limit_of(reader, project)
-            given(self.limit, "the limit cannot be switched on")
-            for allowlist, ids in targets.items():
-                allowlist.given_removed(reader, project, *ids)
-            self.model = {allowlist: allowlist.ids(reader, project) for allowlist in targets}
+    def __init__(
+        self, project: Fixture, targets: Mapping[Allowlist, tuple[int, ...]], callers: tuple[Caller, Caller]
+    ) -> None:
+        """Begin an example; `targets` are the ids of three targets of each list that can be read."""
+        super().__init__()
+        self.project, self.targets, self.callers = project, targets, callers
+        self.reader = callers[0]
+        self.limit = False
+        self.model: dict[Allowlist, set[int]] = {}
 
-        @precondition(lambda self: self.limit and bool(targets))
-        @rule(allowlist=lists, place=places, caller=people)
-        def add(self, allowlist: Allowlist, place: int, caller: Caller) -> None:
-            self.go_on_at(allowlist)
-            target = targets[allowlist][place]
-            answer = caller.post(allowlist.of(project), allowlist.body(target))
-            if target not in self.model[allowlist]:
-                answer.given_served()
-            self.model[allowlist].add(target)
-            self.compare(allowlist, IDS[allowlist].present, target)
+    @initialize()
+    def start(self) -> None:
+        if not limit_of(self.reader, self.project):
+            self.reader.patch(scope_path(self.project), {"enabled": True}).given_served()
+        self.limit = limit_of(self.reader, self.project)
+        given(self.limit, "the limit cannot be switched on")
+        for allowlist, ids in self.targets.items():
+            allowlist.given_removed(self.reader, self.project, *ids)
+        self.model = {allowlist: allowlist.ids(self.reader, self.project) for allowlist in self.targets}
 
-        @precondition(lambda self: self.limit and bool(targets))
-        @rule(allowlist=lists, place=places, caller=people)
-        def remove(self, allowlist: Allowlist, place: int, caller: Caller) -> None:
-            self.go_on_at(allowlist)
-            target = targets[allowlist][place]
-            answer = caller.delete(allowlist.of(project) / target)
-            if target in self.model[allowlist]:
-                answer.given_served()
-            self.model[allowlist].discard(target)
-            self.compare(allowlist, IDS[allowlist].gone, target)
+    @precondition(lambda self: self.limit and self.targets)
+    @rule(which=PAIR, place=st.integers(0, 2), who=PAIR)
+    def add(self, which: int, place: int, who: int) -> None:
+        allowlist, target = self.chosen(which, place)
+        self.go_on_at(allowlist)
+        answer = self.callers[who].post(allowlist.of(self.project), allowlist.body(target))
+        if target not in self.model[allowlist]:
+            answer.given_served()
+        self.model[allowlist].add(target)
+        self.compare(allowlist, IDS[allowlist].present, target)
 
-        @rule(enabled=st.booleans(), caller=people)
-        def switch(self, enabled: bool, caller: Caller) -> None:  # noqa: FBT001 - drawn
-            self.go_on_at("limit")
-            answer = caller.patch(scope_path(project), {"enabled": enabled})
-            version = caller.target_version
-            enforced = version is None or version >= Version.parse("18.0")
-            if not (enforced and not enabled and answer.exchange.is_refusal):
-                answer.given_served()
-                self.limit = enabled
-            self.compare_limit()
-            if self.limit:
-                self.look_again()
+    @precondition(lambda self: self.limit and self.targets)
+    @rule(which=PAIR, place=st.integers(0, 2), who=PAIR)
+    def remove(self, which: int, place: int, who: int) -> None:
+        allowlist, target = self.chosen(which, place)
+        self.go_on_at(allowlist)
+        answer = self.callers[who].delete(allowlist.of(self.project) / target)
+        if target in self.model[allowlist]:
+            answer.given_served()
+        self.model[allowlist].discard(target)
+        self.compare(allowlist, IDS[allowlist].gone, target)
 
-        def look_again(self) -> None:
-            """Take over the current lists, but without entries that were removed before or never added."""
-            for allowlist, wanted in self.model.items():
-                shown = allowlist.ids(reader, project)
-                back = shown & set(targets[allowlist]) - wanted
-                with verifies(IDS[allowlist].gone):
-                    must(not back, f"{sorted(back)} not in {allowlist.segment}", f"{sorted(shown, key=str)}")
-                self.model[allowlist] = shown
+    @rule(enabled=st.booleans(), who=PAIR)
+    def switch(self, enabled: bool, who: int) -> None:  # noqa: FBT001 - drawn
+        self.go_on_at("limit")
+        caller = self.callers[who]
+        answer = caller.patch(scope_path(self.project), {"enabled": enabled})
+        version = caller.target_version
+        enforced = version is None or version >= Version.parse("18.0")
+        if not (enforced and not enabled and answer.exchange.is_refusal):
+            answer.given_served()
+            self.limit = enabled
+        self.compare_limit()
+        if self.limit:
+            self.look_again()
 
-        def compare(self, changed: Allowlist, requirement: str, target: int) -> None:
-            """Compare a list with the model; each difference fails the requirement that it breaks."""
-            shown, wanted = changed.ids(reader, project), self.model[changed]
-            actual = f"{changed.segment} = {sorted(shown, key=str)}"
-            with verifies(requirement):
-                expected = f"{target} {'in' if target in wanted else 'not in'} {changed.segment}"
-                must((target in shown) == (target in wanted), expected, actual)
-            with verifies(IDS[changed].leaves_others):
-                must(shown == wanted, f"{changed.segment} = {sorted(wanted, key=str)}", actual)
-            self.moved = changed
+    def chosen(self, which: int, place: int) -> tuple[Allowlist, int]:
+        """Return a list and one of its targets; if only one list can be read, it is that one."""
+        allowlist = tuple(self.targets)[which % len(self.targets)]
+        return allowlist, self.targets[allowlist][place]
 
-        def look_around(self, moved: Allowlist) -> None:
-            self.compare_limit()
-            for allowlist, wanted in self.model.items():
-                if allowlist is not moved:
-                    shown = allowlist.ids(reader, project)
-                    actual = f"{allowlist.segment} = {sorted(shown, key=str)}"
-                    with verifies("job-token-scope.allowlists.are-separate"):
-                        must(shown == wanted, f"{allowlist.segment} = {sorted(wanted, key=str)}", actual)
+    def look_again(self) -> None:
+        """Take over the current lists, but without entries that were removed before or never added."""
+        for allowlist, wanted in self.model.items():
+            shown = allowlist.ids(self.reader, self.project)
+            back = shown & set(self.targets[allowlist]) - wanted
+            with verifies(IDS[allowlist].gone):
+                must(not back, f"{sorted(back)} not in {allowlist.segment}", f"{sorted(shown, key=str)}")
+            self.model[allowlist] = shown
 
-        def compare_limit(self) -> None:
-            shown = limit_of(reader, project)
-            with verifies("job-token-scope.switch.on" if self.limit else "job-token-scope.switch.off"):
-                must(shown == self.limit, f"inbound_enabled = {self.limit}", f"inbound_enabled = {shown}")
+    def compare(self, changed: Allowlist, requirement: str, target: int) -> None:
+        """Compare a list with the model; each difference fails the requirement that it breaks."""
+        shown, wanted = changed.ids(self.reader, self.project), self.model[changed]
+        actual = f"{changed.segment} = {sorted(shown, key=str)}"
+        with verifies(requirement):
+            expected = f"{target} {'in' if target in wanted else 'not in'} {changed.segment}"
+            must((target in shown) == (target in wanted), expected, actual)
+        with verifies(IDS[changed].leaves_others):
+            must(shown == wanted, f"{changed.segment} = {sorted(wanted, key=str)}", actual)
+        self.moved = changed
 
-    return JobTokenScope
+    def look_around(self, moved: Allowlist) -> None:
+        self.compare_limit()
+        for allowlist, wanted in self.model.items():
+            if allowlist is not moved:
+                shown = allowlist.ids(self.reader, self.project)
+                actual = f"{allowlist.segment} = {sorted(shown, key=str)}"
+                with verifies("job-token-scope.allowlists.are-separate"):
+                    must(shown == wanted, f"{allowlist.segment} = {sorted(wanted, key=str)}", actual)
+
+    def compare_limit(self) -> None:
+        shown = limit_of(self.reader, self.project)
+        with verifies("job-token-scope.switch.on" if self.limit else "job-token-scope.switch.off"):
+            must(shown == self.limit, f"inbound_enabled = {self.limit}", f"inbound_enabled = {shown}")
 
 
 def test_the_limit_stays_whoever_comes_to_the_lists_or_goes_as_the_last_one(

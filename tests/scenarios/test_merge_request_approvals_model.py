@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from conformance.suite import Fixture, SuiteSession
 
 #: How many approvals a rule requires.
-NUMBERS = (4, 5)
+NUMBERS = st.sampled_from((4, 5))
+#: One of two callers or merge requests, and some of two approvers, by their places.
+PAIR = st.integers(0, 1)
+SOME_OF_PAIR = st.sets(PAIR, min_size=1).map(sorted)
 #: Maximum number of rules in a merge request.
 MOST_RULES = 4
 
@@ -74,92 +77,90 @@ def test_approvals_of_merge_requests_follow_the_model(
     second_approver: Caller,
     project_bot: Caller,
 ) -> None:
-    explore(suite, approvals(places, maintainer, (approver, second_approver), project_bot))
+    waits = [RESET_SECONDS]
+    explore(suite, lambda: Approvals(places, maintainer, (approver, second_approver), project_bot, waits))
 
 
-def approvals(  # noqa: C901 - a machine consists of its rules, which share what they are drawn from
-    places: tuple[Path, Path],
-    reader: Caller,
-    callers: tuple[Caller, ...],
-    bot: Caller,
-) -> type[Model]:
-    """Make a state machine of who has approved which merge request; the first one may also be reset."""
-    people, numbers = st.sampled_from(callers), st.integers(0, 1)
+class Approvals(Model):
+    """A state machine of who has approved which of two merge requests; the first one may also be reset."""
 
-    class Approvals(Model):
-        @initialize()
-        def start(self) -> None:
-            for path in places:
-                approved = approvers_of(reader, path)
-                for caller in callers:
-                    if user_id(caller) in approved:
-                        caller.post(path / "unapprove").given_served()
-            self.model = [set(approvers_of(reader, path)) for path in places]
-            given(
-                not any({user_id(caller) for caller in callers} & found for found in self.model),
-                "the approvals cannot be taken back before the moves",
-            )
+    def __init__(
+        self, places: tuple[Path, Path], reader: Caller, callers: tuple[Caller, Caller], bot: Caller, waits: list[float]
+    ) -> None:
+        """Begin an example; `waits` has the seconds that a reset may take, and is shared by all examples."""
+        super().__init__()
+        self.places, self.reader, self.callers, self.bot, self.waits = places, reader, callers, bot, waits
+        self.model: list[set[int]] = []
 
-        @rule(caller=people, place=numbers)
-        def approve(self, caller: Caller, place: int) -> None:
-            self.go_on_at(place)
-            answer = caller.post(places[place] / "approve")
-            if user_id(caller) not in self.model[place]:
-                answer.given_served()
-            self.model[place].add(user_id(caller))
-            self.compare(
-                place,
-                user_id(caller),
-                "merge-request-approvals.approve.lists-caller",
-                "merge-request-approvals.approve.keeps-others",
-            )
+    @initialize()
+    def start(self) -> None:
+        for path in self.places:
+            approved = approvers_of(self.reader, path)
+            for caller in self.callers:
+                if user_id(caller) in approved:
+                    caller.post(path / "unapprove").given_served()
+        self.model = [set(approvers_of(self.reader, path)) for path in self.places]
+        given(
+            not any({user_id(caller) for caller in self.callers} & found for found in self.model),
+            "the approvals cannot be taken back before the moves",
+        )
 
-        @rule(caller=people, place=numbers)
-        def unapprove(self, caller: Caller, place: int) -> None:
-            self.go_on_at(place)
-            answer = caller.post(places[place] / "unapprove")
-            if user_id(caller) in self.model[place]:
-                answer.given_served()
-            self.model[place].discard(user_id(caller))
-            self.compare(
-                place,
-                user_id(caller),
-                "merge-request-approvals.unapprove.caller-is-gone",
-                "merge-request-approvals.unapprove.keeps-others",
-            )
+    @rule(who=PAIR, place=PAIR)
+    def approve(self, who: int, place: int) -> None:
+        self.go_on_at(place)
+        caller = self.callers[who]
+        answer = caller.post(self.places[place] / "approve")
+        if user_id(caller) not in self.model[place]:
+            answer.given_served()
+        self.model[place].add(user_id(caller))
+        self.compare(
+            place,
+            user_id(caller),
+            "merge-request-approvals.approve.lists-caller",
+            "merge-request-approvals.approve.keeps-others",
+        )
 
-        @precondition(lambda self: self.model[0])  # if there is nothing to reset, nothing shows when it is done
-        @rule()
-        def reset(self) -> None:
-            self.go_on_at(0)
-            bot.put(places[0] / "reset_approvals").given_served()
-            self.model[0] = set()
-            left = settled(lambda: approvers_of(reader, places[0]), [], within=patience[0])
-            # After one wait in vain, there are no more waits while the failure is shrunk.
-            patience[0] = 0 if left else patience[0]
-            self.compare(
-                0, None, "merge-request-approvals.reset.clears-all", "merge-request-approvals.reset.clears-all"
-            )
+    @rule(who=PAIR, place=PAIR)
+    def unapprove(self, who: int, place: int) -> None:
+        self.go_on_at(place)
+        caller = self.callers[who]
+        answer = caller.post(self.places[place] / "unapprove")
+        if user_id(caller) in self.model[place]:
+            answer.given_served()
+        self.model[place].discard(user_id(caller))
+        self.compare(
+            place,
+            user_id(caller),
+            "merge-request-approvals.unapprove.caller-is-gone",
+            "merge-request-approvals.unapprove.keeps-others",
+        )
 
-        def compare(self, changed: int, who: int | None, of_caller: str, of_others: str) -> None:
-            """Compare the merge request with the model; each difference fails the requirement that it breaks."""
-            wanted = self.model[changed]
-            shown = settled(lambda: approvers_of(reader, places[changed]), sorted(wanted))
-            with verifies(of_caller):
-                holds = (who in shown) is (who in wanted)
-                must(holds, f"user {who} {'in' if who in wanted else 'not in'} approved_by", str(shown))
-            with verifies(of_others):
-                must(shown == sorted(wanted), f"approved_by of {sorted(wanted)}", str(shown))
-            self.moved = changed
+    @precondition(lambda self: self.model[0])  # if there is nothing to reset, nothing shows when it is done
+    @rule()
+    def reset(self) -> None:
+        self.go_on_at(0)
+        self.bot.put(self.places[0] / "reset_approvals").given_served()
+        self.model[0] = set()
+        if settled(lambda: approvers_of(self.reader, self.places[0]), [], within=self.waits[0]):
+            self.waits[0] = 0  # after one wait in vain, there are no more waits while the failure is shrunk
+        self.compare(0, None, "merge-request-approvals.reset.clears-all", "merge-request-approvals.reset.clears-all")
 
-        def look_around(self, moved: int) -> None:
-            unmoved = sorted(self.model[1 - moved])
-            other = settled(lambda: approvers_of(reader, places[1 - moved]), unmoved)
-            with verifies("merge-request-approvals.approvals-are-separate"):
-                must(other == unmoved, f"approved_by of {unmoved} in the other merge request", str(other))
+    def compare(self, changed: int, who: int | None, of_caller: str, of_others: str) -> None:
+        """Compare the merge request with the model; each difference fails the requirement that it breaks."""
+        wanted = self.model[changed]
+        shown = settled(lambda: approvers_of(self.reader, self.places[changed]), sorted(wanted))
+        with verifies(of_caller):
+            holds = (who in shown) is (who in wanted)
+            must(holds, f"user {who} {'in' if who in wanted else 'not in'} approved_by", str(shown))
+        with verifies(of_others):
+            must(shown == sorted(wanted), f"approved_by of {sorted(wanted)}", str(shown))
+        self.moved = changed
 
-    patience = [RESET_SECONDS]
-    return Approvals
+    def look_around(self, moved: int) -> None:
+        unmoved = sorted(self.model[1 - moved])
+        other = settled(lambda: approvers_of(self.reader, self.places[1 - moved]), unmoved)
+        with verifies("merge-request-approvals.approvals-are-separate"):
+            must(other == unmoved, f"approved_by of {unmoved} in the other merge request", str(other))
 
 
 @pytest.mark.requirements(
@@ -185,105 +186,108 @@ def test_rules_of_merge_requests_follow_the_model(
     users = (user_id(approver), user_id(second_approver))
     lists = tuple(path / "approval_rules" for path in places)
     shown = tuple(named_otherwise(path, project, maintainer) for path in lists)
-    explore(suite, rules(lists, shown, (maintainer, owner), users))
-
-
-def rules(  # noqa: C901 - a machine consists of its rules, which share what they are drawn from
-    lists: tuple[Path, ...],
-    read_at: tuple[Path, ...],
-    callers: tuple[Caller, ...],
-    users: tuple[int, ...],
-) -> type[Model]:
-    """Make a state machine of the rules of two merge requests, whose moves several callers make in turns."""
-    people, numbers, wanted = st.sampled_from(callers), st.integers(0, 1), st.sampled_from(NUMBERS)
-    named = st.sets(st.sampled_from(users), min_size=1).map(sorted)
-
-    class Rules(Model):
-        @initialize()
-        def start(self) -> None:
-            for path, shown, keep in zip(lists, read_at, self.foreign(), strict=True):
-                for number in set(essences(callers[0], shown)) - keep:
-                    callers[0].delete(path / number).given_served()
-            self.model = [essences(callers[0], path) for path in read_at]
-            self.own: list[list[int]] = [[], []]
-
-        def foreign(self) -> tuple[set[Any], ...]:
-            """The rules that existed before the first example, in each list."""
-            if not untouched:
-                untouched.extend(set(essences(callers[0], path)) for path in read_at)
-            return tuple(untouched)
-
-        @precondition(lambda self: all(len(own) < MOST_RULES for own in self.own))
-        @rule(caller=people, place=numbers, number=wanted, approvers=named)
-        def create(self, caller: Caller, place: int, number: int, approvers: list[int]) -> None:
-            self.go_on_at(place)
-            sent = {"name": fresh_name(), "approvals_required": number, "user_ids": approvers, "group_ids": []}
-            made = rule_in(caller.post(lists[place], sent))["id"]
-            self.model[place][made] = as_essence(sent)
-            self.own[place].append(made)
-            self.compare(
-                place,
-                made,
-                "merge-request-approvals.rules.create.listed",
-                "merge-request-approvals.rules.create.name-and-number",
-                "merge-request-approvals.rules.create.users",
-            )
-
-        @precondition(lambda self: any(self.own))
-        @rule(caller=people, data=st.data(), number=wanted, approvers=named)
-        def update(self, caller: Caller, data: st.DataObject, number: int, approvers: list[int]) -> None:
-            place, target = data.draw(st.sampled_from(self.all_own()))
-            self.go_on_at(place)
-            sent = {"name": fresh_name(), "approvals_required": number, "user_ids": approvers, "group_ids": []}
-            caller.put(lists[place] / target, sent).given_served()
-            self.model[place][target] = as_essence(sent)
-            values = (
-                "merge-request-approvals.rules.update.approvals-required",
-                "merge-request-approvals.rules.update.name",
-            )
-            self.compare(
-                place,
-                target,
-                "merge-request-approvals.rules.create.listed",
-                values,
-                "merge-request-approvals.rules.update.users-are-replaced",
-            )
-
-        @precondition(lambda self: any(self.own))
-        @rule(caller=people, data=st.data())
-        def delete(self, caller: Caller, data: st.DataObject) -> None:
-            place, target = data.draw(st.sampled_from(self.all_own()))
-            self.go_on_at(place)
-            caller.delete(lists[place] / target).given_served()
-            del self.model[place][target]
-            self.own[place].remove(target)
-            self.compare(place, target, "merge-request-approvals.rules.delete.gone", "", "")
-
-        def all_own(self) -> list[tuple[int, int]]:
-            return [(place, number) for place in (0, 1) for number in self.own[place]]
-
-        def compare(self, place: int, target: int, there: str, values: str | tuple[str, ...], approvers: str) -> None:
-            """Compare the list with the model; each difference fails the requirement that it breaks."""
-            shown = settled(lambda: essences(callers[0], read_at[place]), self.model[place])
-            expected = self.model[place].get(target)
-            with verifies(there):
-                stays = expected is not None
-                must((target in shown) is stays, f"rule {target} {'there' if stays else 'gone'}", f"{sorted(shown)}")
-            if expected is not None:
-                compare_rule(shown[target], expected, values, approvers)
-            rest = {number: rule for number, rule in shown.items() if number != target}
-            unmoved = {number: rule for number, rule in self.model[place].items() if number != target}
-            with verifies("merge-request-approvals.rules.delete.leaves-others"):
-                must(rest == unmoved, f"the other rules as before: {unmoved}", str(rest))
-            self.moved = place
-
-        def look_around(self, moved: int) -> None:
-            other = settled(lambda: essences(callers[0], read_at[1 - moved]), self.model[1 - moved])
-            with verifies("merge-request-approvals.rules.are-separate"):
-                must(other == self.model[1 - moved], "the rules of the other merge request as before", str(other))
-
     untouched: list[set[Any]] = []
-    return Rules
+    explore(suite, lambda: Rules(lists, shown, (maintainer, owner), users, untouched))
+
+
+class Rules(Model):
+    """A state machine of the rules of two merge requests, whose moves several callers make in turns."""
+
+    def __init__(
+        self,
+        lists: tuple[Path, ...],
+        read_at: tuple[Path, ...],
+        callers: tuple[Caller, Caller],
+        users: tuple[int, int],
+        untouched: list[set[Any]],
+    ) -> None:
+        """Begin an example; `untouched` is shared by all: the rules of each list before the first example."""
+        super().__init__()
+        self.lists, self.read_at, self.callers, self.users, self.untouched = lists, read_at, callers, users, untouched
+        self.model: list[dict[Any, dict[str, Any]]] = []
+        self.own: list[list[int]] = [[], []]
+
+    @initialize()
+    def start(self) -> None:
+        if not self.untouched:
+            self.untouched.extend(set(essences(self.callers[0], path)) for path in self.read_at)
+        for path, shown, keep in zip(self.lists, self.read_at, self.untouched, strict=True):
+            for number in set(essences(self.callers[0], shown)) - keep:
+                self.callers[0].delete(path / number).given_served()
+        self.model = [essences(self.callers[0], path) for path in self.read_at]
+
+    @precondition(lambda self: all(len(own) < MOST_RULES for own in self.own))
+    @rule(who=PAIR, place=PAIR, number=NUMBERS, named=SOME_OF_PAIR)
+    def create(self, who: int, place: int, number: int, named: list[int]) -> None:
+        self.go_on_at(place)
+        sent = self.body(number, named)
+        made = rule_in(self.callers[who].post(self.lists[place], sent))["id"]
+        self.model[place][made] = as_essence(sent)
+        self.own[place].append(made)
+        self.compare(
+            place,
+            made,
+            "merge-request-approvals.rules.create.listed",
+            "merge-request-approvals.rules.create.name-and-number",
+            "merge-request-approvals.rules.create.users",
+        )
+
+    @precondition(lambda self: any(self.own))
+    @rule(who=PAIR, data=st.data(), number=NUMBERS, named=SOME_OF_PAIR)
+    def update(self, who: int, data: st.DataObject, number: int, named: list[int]) -> None:
+        place, target = data.draw(st.sampled_from(self.all_own()))
+        self.go_on_at(place)
+        sent = self.body(number, named)
+        self.callers[who].put(self.lists[place] / target, sent).given_served()
+        self.model[place][target] = as_essence(sent)
+        values = (
+            "merge-request-approvals.rules.update.approvals-required",
+            "merge-request-approvals.rules.update.name",
+        )
+        self.compare(
+            place,
+            target,
+            "merge-request-approvals.rules.create.listed",
+            values,
+            "merge-request-approvals.rules.update.users-are-replaced",
+        )
+
+    @precondition(lambda self: any(self.own))
+    @rule(who=PAIR, data=st.data())
+    def delete(self, who: int, data: st.DataObject) -> None:
+        place, target = data.draw(st.sampled_from(self.all_own()))
+        self.go_on_at(place)
+        self.callers[who].delete(self.lists[place] / target).given_served()
+        del self.model[place][target]
+        self.own[place].remove(target)
+        self.compare(place, target, "merge-request-approvals.rules.delete.gone", "", "")
+
+    def all_own(self) -> list[tuple[int, int]]:
+        return [(place, number) for place in (0, 1) for number in self.own[place]]
+
+    def body(self, number: int, named: list[int]) -> dict[str, Any]:
+        users = [self.users[one] for one in named]
+        return {"name": fresh_name(), "approvals_required": number, "user_ids": users, "group_ids": []}
+
+    def compare(self, place: int, target: int, there: str, values: str | tuple[str, ...], approvers: str) -> None:
+        """Compare the list with the model; each difference fails the requirement that it breaks."""
+        shown = settled(lambda: essences(self.callers[0], self.read_at[place]), self.model[place])
+        expected = self.model[place].get(target)
+        with verifies(there):
+            stays = expected is not None
+            must((target in shown) is stays, f"rule {target} {'there' if stays else 'gone'}", f"{sorted(shown)}")
+        if expected is not None:
+            compare_rule(shown[target], expected, values, approvers)
+        rest = {number: rule for number, rule in shown.items() if number != target}
+        unmoved = {number: rule for number, rule in self.model[place].items() if number != target}
+        with verifies("merge-request-approvals.rules.delete.leaves-others"):
+            must(rest == unmoved, f"the other rules as before: {unmoved}", str(rest))
+        self.moved = place
+
+    def look_around(self, moved: int) -> None:
+        other = settled(lambda: essences(self.callers[0], self.read_at[1 - moved]), self.model[1 - moved])
+        with verifies("merge-request-approvals.rules.are-separate"):
+            must(other == self.model[1 - moved], "the rules of the other merge request as before", str(other))
 
 
 def compare_rule(

@@ -16,6 +16,11 @@ from conformance.suite.expectations import Caller, Path, must, named_otherwise, 
 if TYPE_CHECKING:
     from conformance.suite import Fixture, SuiteSession
 
+NUMBERS = st.integers(1, 4)
+#: One of two callers, and some of two approvers, by their places; what a change does with an empty list is open.
+PAIR = st.integers(0, 1)
+SOME_OF_PAIR = st.lists(PAIR, min_size=1, unique=True)
+
 
 @pytest.mark.requirements(
     "project-approval-rules.create.listed",
@@ -45,97 +50,99 @@ def test_rules_of_a_project_follow_the_model(
     users = [user_id(approver), user_id(second_approver)]
     groups = [approver_group.id, second_approver_group.id]
     shown = named_otherwise(project_rules, project, maintainer)
-    explore(suite, machine(project_rules, shown, users, groups, (maintainer, owner)))
+    explore(suite, lambda: ProjectApprovalRules(project_rules, shown, (maintainer, owner), users, groups))
 
 
-def machine(rules: Path, shown: Path, users: list[int], groups: list[int], callers: tuple[Caller, ...]) -> type[Model]:
-    """Make a state machine for the rules of one project, which several callers change in turns; read by its path."""
-    people = st.sampled_from(callers)
-    numbers = st.integers(1, 4)
-    # What an empty or absent list does in a change is open. A new rule has no former groups.
-    some_users = st.lists(st.sampled_from(users), min_size=1, unique=True)
-    some_groups = st.lists(st.sampled_from(groups), min_size=1, unique=True)
-    groups_or_none = st.none() | some_groups
-    places = st.integers(0, 9)
+class ProjectApprovalRules(Model):
+    """A state machine for the rules of one project, which several callers change in turns; read by its path."""
 
-    class ProjectApprovalRules(Model):
-        @initialize()
-        def start(self) -> None:
-            self.made: list[int] = []
-            self.known = standings(callers[0], shown)
+    def __init__(
+        self, path: Path, shown: Path, callers: tuple[Caller, Caller], users: list[int], groups: list[int]
+    ) -> None:
+        """Begin an example."""
+        super().__init__()
+        self.path, self.shown, self.callers, self.users, self.groups = path, shown, callers, users, groups
+        self.made: list[int] = []
+        self.known: dict[Any, dict[str, Any]] = {}
 
-        @precondition(lambda self: len(self.made) < 4)
-        @rule(number=numbers, users=some_users, groups=groups_or_none, caller=people)
-        def create(self, number: int, users: list[int], groups: list[int] | None, caller: Caller) -> None:
-            body = sent(number, users, groups)
-            made = rule_in(caller.post(rules, body))["id"]
-            self.made.append(made)
-            now = standings_when(callers[0], shown, lambda rules: made in rules)
-            with verifies("project-approval-rules.create.listed"):
-                must(made in now, f"rule {made} in the list", f"the rules {sorted(now, key=str)}")
-                must_show(now[made], body)
-            must_name("project-approval-rules.create.user-ids", now[made]["users"], users)
-            must_name("project-approval-rules.create.group-ids", now[made]["groups"], groups or [])
-            must_not_name_others("project-approval-rules.create.user-ids", now[made]["users"], users)
-            must_not_name_others("project-approval-rules.create.group-ids", now[made]["groups"], groups or [])
-            self.compare("project-approval-rules.create.leaves-other-rules", now, made)
+    @initialize()
+    def start(self) -> None:
+        self.known = standings(self.callers[0], self.shown)
 
-        @precondition(lambda self: self.made)
-        @rule(place=places, number=numbers, users=some_users, groups=some_groups, caller=people)
-        def change(self, place: int, number: int, users: list[int], groups: list[int], caller: Caller) -> None:
-            changed = self.made[place % len(self.made)]
-            body = sent(number, users, groups)
-            caller.put(rules / changed, body).given_served()
-            now = standings_when(callers[0], shown, lambda rules: rules.get(changed, {}).get("name") == body["name"])
-            with verifies("project-approval-rules.update.stored"):
-                must(changed in now, f"rule {changed} in the list", f"the rules {sorted(now, key=str)}")
-                must_show(now[changed], body)
-            must_name("project-approval-rules.update.user-ids", now[changed]["users"], users)
-            must_name("project-approval-rules.update.group-ids", now[changed]["groups"], groups)
-            must_not_name_others("project-approval-rules.update.user-ids.removes-others", now[changed]["users"], users)
-            must_not_name_others(
-                "project-approval-rules.update.group-ids.removes-others", now[changed]["groups"], groups
-            )
-            self.compare("project-approval-rules.update.leaves-other-rules", now, changed)
+    @precondition(lambda self: len(self.made) < 4)
+    @rule(number=NUMBERS, users=SOME_OF_PAIR, groups=st.none() | SOME_OF_PAIR, who=PAIR)
+    def create(self, number: int, users: list[int], groups: list[int] | None, who: int) -> None:
+        body = self.body(number, users, groups)
+        made = rule_in(self.callers[who].post(self.path, body))["id"]
+        self.made.append(made)
+        now = standings_when(self.callers[0], self.shown, lambda rules: made in rules)
+        with verifies("project-approval-rules.create.listed"):
+            must(made in now, f"rule {made} in the list", f"the rules {sorted(now, key=str)}")
+            must_show(now[made], body)
+        must_name("project-approval-rules.create.user-ids", now[made]["users"], body["user_ids"])
+        must_name("project-approval-rules.create.group-ids", now[made]["groups"], body.get("group_ids", []))
+        must_not_name_others("project-approval-rules.create.user-ids", now[made]["users"], body["user_ids"])
+        must_not_name_others("project-approval-rules.create.group-ids", now[made]["groups"], body.get("group_ids", []))
+        self.compare("project-approval-rules.create.leaves-other-rules", now, made)
 
-        @precondition(lambda self: self.made)
-        @rule(place=places, caller=people)
-        def delete(self, place: int, caller: Caller) -> None:
-            deleted = self.made.pop(place % len(self.made))
-            caller.delete(rules / deleted).given_served()
-            now = standings_when(callers[0], shown, lambda rules: deleted not in rules)
-            with verifies("project-approval-rules.delete.unlisted"):
-                must(deleted not in now, f"no rule {deleted} in the list", f"the rules {sorted(now, key=str)}")
-            self.compare("project-approval-rules.delete.leaves-other-rules", now, deleted)
+    @precondition(lambda self: self.made)
+    @rule(place=st.integers(0, 9), number=NUMBERS, users=SOME_OF_PAIR, groups=SOME_OF_PAIR, who=PAIR)
+    def change(self, place: int, number: int, users: list[int], groups: list[int], who: int) -> None:
+        changed = self.made[place % len(self.made)]
+        body = self.body(number, users, groups)
+        self.callers[who].put(self.path / changed, body).given_served()
+        now = standings_when(
+            self.callers[0], self.shown, lambda rules: rules.get(changed, {}).get("name") == body["name"]
+        )
+        with verifies("project-approval-rules.update.stored"):
+            must(changed in now, f"rule {changed} in the list", f"the rules {sorted(now, key=str)}")
+            must_show(now[changed], body)
+        said = now[changed]
+        must_name("project-approval-rules.update.user-ids", said["users"], body["user_ids"])
+        must_name("project-approval-rules.update.group-ids", said["groups"], body["group_ids"])
+        must_not_name_others("project-approval-rules.update.user-ids.removes-others", said["users"], body["user_ids"])
+        must_not_name_others(
+            "project-approval-rules.update.group-ids.removes-others", said["groups"], body["group_ids"]
+        )
+        self.compare("project-approval-rules.update.leaves-other-rules", now, changed)
 
-        def compare(self, requirement: str, now: dict[Any, dict[str, Any]], touched: int) -> None:
-            """Compare every rule except the changed one with its former content.
+    @precondition(lambda self: self.made)
+    @rule(place=st.integers(0, 9), who=PAIR)
+    def delete(self, place: int, who: int) -> None:
+        deleted = self.made.pop(place % len(self.made))
+        self.callers[who].delete(self.path / deleted).given_served()
+        now = standings_when(self.callers[0], self.shown, lambda rules: deleted not in rules)
+        with verifies("project-approval-rules.delete.unlisted"):
+            must(deleted not in now, f"no rule {deleted} in the list", f"the rules {sorted(now, key=str)}")
+        self.compare("project-approval-rules.delete.leaves-other-rules", now, deleted)
 
-            A default rule, by which anybody may approve, may appear with the first rule and disappear with the last.
-            """
-            others, left = (
-                {
-                    number: said
-                    for number, said in rules.items()
-                    if number != touched and (number in self.made or said["rule_type"] != "any_approver")
-                }
-                for rules in (self.known, now)
-            )
-            with verifies(requirement):
-                must(left == others, f"the other rules as before: {others}", f"{left}")
-            self.known = now
+    def body(self, number: int, users: list[int], groups: list[int] | None) -> dict[str, Any]:
+        """Return the body of a rule; None stands for a list that is not sent."""
+        named = {"user_ids": [self.users[one] for one in users]}
+        if groups is not None:
+            named["group_ids"] = [self.groups[one] for one in groups]
+        return {"name": fresh_name(), "approvals_required": number, **named}
 
-        def teardown(self) -> None:
-            for number in self.made:
-                callers[0].delete(rules / number)
+    def compare(self, requirement: str, now: dict[Any, dict[str, Any]], touched: int) -> None:
+        """Compare every rule except the changed one with its former content.
 
-    return ProjectApprovalRules
+        A default rule, by which anybody may approve, may appear with the first rule and disappear with the last.
+        """
+        others, left = (
+            {
+                number: said
+                for number, said in rules.items()
+                if number != touched and (number in self.made or said["rule_type"] != "any_approver")
+            }
+            for rules in (self.known, now)
+        )
+        with verifies(requirement):
+            must(left == others, f"the other rules as before: {others}", f"{left}")
+        self.known = now
 
-
-def sent(number: int, users: list[int], groups: list[int] | None) -> dict[str, Any]:
-    """Return the body of a rule; None stands for a list that is not sent."""
-    named = {"user_ids": users} if groups is None else {"user_ids": users, "group_ids": groups}
-    return {"name": fresh_name(), "approvals_required": number, **named}
+    def teardown(self) -> None:
+        for number in self.made:
+            self.callers[0].delete(self.path / number)
 
 
 def must_show(said: dict[str, Any], body: dict[str, Any]) -> None:
