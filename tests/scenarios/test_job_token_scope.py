@@ -212,18 +212,6 @@ def test_a_change_in_one_project_leaves_the_other_projects(
     """An entry that leaks into the neighbour, even an allowed one, gives access that nobody granted."""
     (leaked, shared_project), (added, shared_group) = listed_projects[:2], listed_groups[:2]
     limit = maintainer.read(switch)["inbound_enabled"]
-
-    def settings() -> dict[str, object]:
-        found = settings_of(maintainer, sibling_project)
-        return found if isinstance(found, dict) else {}
-
-    def neighbour() -> dict[str, object]:
-        return {
-            "settings": {name: value for name, value in settings().items() if name != DERIVED},
-            "projects": PROJECTS.ids(maintainer, sibling_project),
-            "groups": GROUPS.ids(maintainer, sibling_project),
-        }
-
     with (
         limit_on(maintainer, sibling_project),
         PROJECTS.left_as_found(maintainer, sibling_project, (shared_project, project, leaked)),
@@ -238,7 +226,7 @@ def test_a_change_in_one_project_leaves_the_other_projects(
         PROJECTS.given_removed(maintainer, project, sibling_project.id)
         with (
             verifies("job-token-scope.allowlists.belong-to-their-project"),
-            unchanged(neighbour, "the scope of the sibling project"),
+            unchanged(partial(scope_of, maintainer, sibling_project), "the scope of the sibling project"),
         ):
             for target in (sibling_project.id, leaked.id):
                 maintainer.post(PROJECTS.of(project), PROJECTS.body(target)).given_served()
@@ -254,6 +242,17 @@ def test_a_change_in_one_project_leaves_the_other_projects(
             # An entry exists all the time, which must not keep the limit on.
             with verifies("job-token-scope.switch.off"):
                 maintainer.get(switch).must_hold(inbound_enabled=False)
+
+
+def scope_of(caller: Caller, project: Fixture) -> dict[str, object]:
+    """Return the settings of a project's scope, without those that follow from others, and what is on its lists."""
+    found = settings_of(caller, project)
+    settings = found if isinstance(found, dict) else {}
+    return {
+        "settings": {name: value for name, value in settings.items() if name != DERIVED},
+        "projects": PROJECTS.ids(caller, project),
+        "groups": GROUPS.ids(caller, project),
+    }
 
 
 def let_each_other_in_and_one_goes(maintainer: Caller, one: Fixture, other: Fixture) -> None:

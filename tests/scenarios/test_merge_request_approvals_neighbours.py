@@ -25,6 +25,7 @@ from conformance.suite.arrange.reviews import (
     must_be_in_the_state_as_listed,
     must_become,
     must_count_only_who_approved,
+    must_not_be_approved_by,
     naming_only,
     open_rules,
     rule_in,
@@ -375,11 +376,7 @@ def test_whoever_has_read_before_sees_an_approval_and_its_withdrawal(
     approver.post(joint_review / "unapprove").given_served()
     with verifies("merge-request-approvals.unapprove.caller-is-gone"):
         for reader in readers:
-            must_become(
-                partial(approvers_of, reader, joint_review),
-                lambda found: me not in found,
-                f"no user {me} in approved_by, as {reader.name} reads it",
-            )
+            must_not_be_approved_by(reader, joint_review, me)
 
 
 # -- answers about exactly this merge request --------------------------------------------------------------------------

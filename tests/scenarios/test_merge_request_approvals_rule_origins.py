@@ -70,6 +70,12 @@ def project_rule(maintainer: Caller, project: Fixture, approver: Caller, approve
         yield created(maintainer, path, approvals_required=1, **approvers)
 
 
+@pytest.mark.requirements(
+    "merge-request-approvals.rules.update.name",
+    "merge-request-approvals.rules.update.approvals-required",
+    "merge-request-approvals.rules.create.in-state",
+    "merge-request-approvals.state.overwritten",
+)
 def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
     merge_request_rules: Path,
     project_rule: Rule,
@@ -95,34 +101,36 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
         must(copied["groups"] == original["groups"], f"groups = {original['groups']}", str(copied["groups"]))
     with verifies("merge-request-approvals.rules.copy.approvals-required", go_on=True):
         must(copied["approvals_required"] == 4, "approvals_required = 4", str(copied["approvals_required"]))
-    users = [user_id(second_approver)]
+    a_copy_is_changed_like_any_other_rule(maintainer, merge_request_rules, copy["id"], [user_id(second_approver)])
+    with verifies("merge-request-approvals.rules.copy.leaves-project-rule", go_on=True):
+        now = essence(maintainer.read(source))
+        must(now == original, f"the project rule as before: {original}", str(now))
+    with verifies("merge-request-approvals.rules.update.users-are-replaced"):
+        must_name_in_the_end(maintainer, merge_request_rules / copy["id"], [user_id(second_approver)])
+        # Whether a copy is changed or deleted with its source is open; a surviving copy stays the same.
+        if maintainer.delete(source).is_served and copy["id"] in maintainer.list(merge_request_rules).ids():
+            must_name_in_the_end(maintainer, merge_request_rules / copy["id"], [user_id(second_approver)])
+            others = {"user_ids": [user_id(approver)], "group_ids": []}
+            maintainer.put(merge_request_rules / copy["id"], others).must_be_served()
+            must_name_in_the_end(maintainer, merge_request_rules / copy["id"], others["user_ids"])
+
+
+def a_copy_is_changed_like_any_other_rule(maintainer: Caller, path: Path, number: int, users: list[int]) -> None:
     change = {"name": fresh_name(), "approvals_required": 5, "user_ids": users, "group_ids": []}
-    changed = maintainer.put(merge_request_rules / copy["id"], change).given_served()
-    # A copy is changed like any other rule.
+    changed = maintainer.put(path / number, change).given_served()
     with verifies("merge-request-approvals.rules.update.name", go_on=True):
         changed.must_hold(name=change["name"])
     with verifies("merge-request-approvals.rules.update.approvals-required", go_on=True):
         changed.must_hold(approvals_required=change["approvals_required"])
     with verifies("merge-request-approvals.rules.create.in-state", go_on=True):
-        must_be_in_the_state_as_listed(maintainer, merge_request_rules)
+        must_be_in_the_state_as_listed(maintainer, path)
     with verifies("merge-request-approvals.state.overwritten", go_on=True):
-        review = Path(merge_request_rules.rpartition("/")[0])
+        review = Path(path.rpartition("/")[0])
         must_become(
             lambda: state_of(maintainer, review).get(OVERWRITTEN),
             lambda told: told is True,
             f"{OVERWRITTEN} = true",
         )
-    with verifies("merge-request-approvals.rules.copy.leaves-project-rule", go_on=True):
-        now = essence(maintainer.read(source))
-        must(now == original, f"the project rule as before: {original}", str(now))
-    with verifies("merge-request-approvals.rules.update.users-are-replaced"):
-        must_name_in_the_end(maintainer, merge_request_rules / copy["id"], users)
-        # Whether a copy is changed or deleted with its source is open; a surviving copy stays the same.
-        if maintainer.delete(source).is_served and copy["id"] in maintainer.list(merge_request_rules).ids():
-            must_name_in_the_end(maintainer, merge_request_rules / copy["id"], users)
-            others = {"user_ids": [user_id(approver)], "group_ids": []}
-            maintainer.put(merge_request_rules / copy["id"], others).must_be_served()
-            must_name_in_the_end(maintainer, merge_request_rules / copy["id"], others["user_ids"])
 
 
 def test_a_copy_asks_for_the_number_that_was_sent_though_its_source_asks_for_more(

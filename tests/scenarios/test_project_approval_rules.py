@@ -160,6 +160,7 @@ def test_single_branches_leave_the_flag_for_all_of_them_off(
     "project-approval-rules.rule.users",
     "project-approval-rules.rule.groups",
     "project-approval-rules.rule.protected-branches",
+    "project-approval-rules.update.group-ids",
 )
 def test_users_and_groups_that_are_sent_become_approvers_of_the_rule(
     maintainer: Caller,
@@ -191,30 +192,36 @@ def test_users_and_groups_that_are_sent_become_approvers_of_the_rule(
         stored.must_hold(rule_type="regular")
     left_to_others("project-approval-rules.update.group-ids")  # unless groups are known, one inside the other
     inner = current_run().profile.first("subgroup")
-    if inner is None or inner.id is None:
+    if inner is not None and inner.id is not None:
+        groups_inside_each_other_approve_for_themselves(maintainer, project_rules, users, inner.id)
+
+
+def groups_inside_each_other_approve_for_themselves(
+    maintainer: Caller, path: Path, users: list[int], inner: int
+) -> None:
+    """Whether an inner group may approve is open; but no other group may approve in its place."""
+    body = {"name": fresh_name(), "approvals_required": 1, "user_ids": users, "group_ids": [inner]}
+    within = maintainer.post(path, body)
+    if not within.is_served:
         return
-    # Whether an inner group may approve is open; but no other group may approve in its place.
-    body = {"name": fresh_name(), "approvals_required": 1, "user_ids": users, "group_ids": [inner.id]}
-    within = maintainer.post(project_rules, body)
-    if within.is_served:
-        with verifies("project-approval-rules.create.group-ids"):
-            named = numbers(rule_in(within), "groups")
-            must(set(named or ()) <= {inner.id}, f"no group but {inner.id}", str(named), within.exchange)
-        others = [current_run().profile.first(name) for name in ("group", "inner_group")]  # around it, and beside it
-        known = [one.id for one in others if one is not None and one.id is not None and named == [inner.id]]
-        for one in known:
-            both = maintainer.post(project_rules, {**body, "name": fresh_name(), "group_ids": [one, inner.id]})
-            shown = numbers(rule_in(both), "groups") if both.is_served else None
-            if shown and one in shown:  # each is taken by itself
-                with verifies("project-approval-rules.create.group-ids"):
-                    must(inner.id in shown, f"the groups {[one, inner.id]}", str(shown), both.exchange)
-        for sent, other in [(both, one) for one in known for both in ([one, inner.id], [inner.id, one])]:
-            changed = maintainer.put(project_rules / rule_in(within)["id"], {**body, "group_ids": sent})
-            shown = numbers(rule_in(changed), "groups") if changed.is_served else None
-            # It existed and was sent: that another one is added removes no group.
-            if shown and other in shown:
-                with verifies("project-approval-rules.update.group-ids"):
-                    must(inner.id in shown, f"the groups {sent}", str(shown), changed.exchange)
+    named = numbers(rule_in(within), "groups")
+    with verifies("project-approval-rules.create.group-ids"):
+        must(set(named or ()) <= {inner}, f"no group but {inner}", str(named), within.exchange)
+    others = [current_run().profile.first(name) for name in ("group", "inner_group")]  # around it, and beside it
+    known = [one.id for one in others if one is not None and one.id is not None and named == [inner]]
+    for one in known:
+        both = maintainer.post(path, {**body, "name": fresh_name(), "group_ids": [one, inner]})
+        shown = numbers(rule_in(both), "groups") if both.is_served else None
+        if shown and one in shown:  # each is taken by itself
+            with verifies("project-approval-rules.create.group-ids"):
+                must(inner in shown, f"the groups {[one, inner]}", str(shown), both.exchange)
+    for sent, other in [(both, one) for one in known for both in ([one, inner], [inner, one])]:
+        changed = maintainer.put(path / rule_in(within)["id"], {**body, "group_ids": sent})
+        shown = numbers(rule_in(changed), "groups") if changed.is_served else None
+        # It existed and was sent: that another one is added removes no group.
+        if shown and other in shown:
+            with verifies("project-approval-rules.update.group-ids"):
+                must(inner in shown, f"the groups {sent}", str(shown), changed.exchange)
 
 
 @pytest.mark.requirements("project-approval-rules.rule.applies-to-all-protected-branches")

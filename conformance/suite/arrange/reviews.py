@@ -144,6 +144,16 @@ def must_be_approved_by(reader: Caller, merge_request: Path, *numbers: int, with
     )
 
 
+def must_not_be_approved_by(reader: Caller, merge_request: Path, number: int, *, within: float = 0) -> None:
+    """Expect that approved_by of the status does not have this user; `within` as in `must_settle`."""
+    must_become(
+        lambda: approvers_of(reader, merge_request),
+        lambda found: number not in found,
+        f"no user {number} in approved_by, as {reader.name} reads it",
+        within=within,
+    )
+
+
 def approvals_left(status: Mapping[str, Any]) -> int:
     """Return how many approvals are left; inconclusive when the status does not say."""
     left = status.get("approvals_left")
