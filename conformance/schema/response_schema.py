@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from dataclasses import dataclass, field
@@ -97,7 +98,7 @@ class ResponseSchema:
         tolerated: set[tuple[str, str]] = set()
         try:
             body = _parsed(text)
-            failed = tuple(self._violations(body))
+            failed = (*_about_byte_order_mark(text), *self._violations(body))
             _walk(self._root, body, status or "", exercised, tolerated)
         except (ValueError, RecursionError) as error:
             return Seen(self._about_no_json(text, error), (), "no JSON")
@@ -162,6 +163,13 @@ def _parsed(text: bytes) -> Any:
     if b"\\u" in text:
         body = json.loads(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
     return _in_part(body) if len(text) > _LARGEST_LOOKED_AT else body
+
+
+def _about_byte_order_mark(text: bytes) -> Iterator[Finding]:
+    """Python's reader of JSON skips the mark; other readers refuse it, and RFC 8259 (8.1) forbids it."""
+    if text.startswith(codecs.BOM_UTF8):
+        actual = "a byte order mark before the JSON"
+        yield Finding("conventions.responses.are-json", False, "a JSON body", actual)
 
 
 def _no_number(name: str) -> Any:

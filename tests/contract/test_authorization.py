@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
 
+from conformance.suite.arrange import UNUSED_ID
 from conformance.suite.arrange.code_completion import CHECK
 from conformance.suite.context import current_run, current_test
 from conformance.suite.derived import (
@@ -21,10 +23,19 @@ from conformance.suite.derived import (
     token_in,
     with_token,
 )
-from conformance.suite.expectations import Caller, Path, given, observe, project_path, verifies
+from conformance.suite.expectations import Caller, Path, given, must, observe, project_path, verifies
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture, Operation, SuiteSession
+
+
+#: The other spelling of the header for tokens.
+OTHER = "Private-Token"
+#: Paths below a project where no record exists, by area.
+NOTHING_THERE = {
+    "project-approval-rules": f"approval_rules/{UNUSED_ID}",
+    "job-token-scope": f"job_token_scope/allowlist/{UNUSED_ID}",
+}
 
 
 # -- tokens ------------------------------------------------------------------------------------------------------------
@@ -55,8 +66,19 @@ def test_the_token_header_may_be_spelled_in_either_way(
     """HTTP header names are case-insensitive, and the text shows both spellings."""
     path = paths_open_to(maintainer, project, seed=suite.seed)[0]
     with verifies("authentication.private-token-spelling"):
-        control = maintainer.call("GET", path, headers=token_in(maintainer, "Private-Token")).must_be_served()
-        wrong_token.call("GET", path, headers=token_in(wrong_token, "Private-Token")).must_be_refused(beside=control)
+        control = maintainer.call("GET", path, headers=token_in(maintainer, OTHER)).must_be_served()
+        wrong_token.call("GET", path, headers=token_in(wrong_token, OTHER)).must_be_refused(beside=control)
+        for below in [below for area, below in NOTHING_THERE.items() if current_run().profile.claims(area)][:1]:
+            must_not_need_one_spelling_to_write(maintainer, Path(f"{project_path(project)}/{below}"))
+
+
+def must_not_need_one_spelling_to_write(caller: Caller, nothing: Path) -> None:
+    """Expect that writing to something that does not exist fails for a reason other than the token's header."""
+    for method in ("PUT", "DELETE"):
+        usual, other = caller.call(method, nothing), caller.call(method, nothing, headers=token_in(caller, OTHER))
+        if usual.status != HTTPStatus.UNAUTHORIZED:
+            expected = f"another status than 401, as {usual.status} with the other spelling"
+            must(other.status != HTTPStatus.UNAUTHORIZED, expected, f"status {other.status}", other.exchange)
 
 
 def test_a_header_without_a_token_is_refused(
