@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from conformance.suite.arrange.approval_rules import is_listed, named_by_profile, project_rules_path, standings
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values
 from conformance.suite.arrange.reviews import created, created_for_two, fresh_name, rule_read_back
+from conformance.suite.context import Unmet
 
 if TYPE_CHECKING:
     from conformance.suite.arrange.places import Place
     from conformance.suite.expectations import Caller, Path
+
+
+_FEWEST = 3
+_TWO_DIGITS = 11
 
 
 def _rules(place: Place) -> Path:
@@ -33,7 +39,12 @@ def _with_rule(caller: Caller, place: Place) -> Values:
 
 
 def _fill(caller: Caller, place: Place) -> list[Any]:
-    return [created_for_two(caller, _rules(place), place)["id"] for _ in range(3)]
+    """Create so many rules that page numbers may have two digits; a service need not take more than a few."""
+    made = [created_for_two(caller, _rules(place), place)["id"] for _ in range(_FEWEST)]
+    with suppress(Unmet):
+        while len(made) < _TWO_DIGITS:
+            made.append(created_for_two(caller, _rules(place), place)["id"])
+    return made
 
 
 def _new(place: Place) -> dict[str, Any]:
