@@ -50,6 +50,26 @@ def test_who_owns_another_project_of_the_group_is_refused_in_this_one(
 
 
 @pytest.mark.parametrize(
+    ("below", "served"),
+    [
+        ("/job_token_scope", "job-token-scope.authorization.maintainer-is-served"),
+        ("/merge_request_approval_setting", "approval-settings.project.authorization.maintainer-is-served"),
+        ("/integrations", "integrations.authorization.maintainer-is-served"),
+    ],
+    ids=["job-token-scope", "approval-settings", "integrations"],
+)
+def test_who_maintains_a_project_is_served_there_whatever_the_role_in_its_group(
+    below: str, served: str, reporter: Caller, owner: Caller
+) -> None:
+    own = current_run().profile.first("reporters_project")
+    if own is None or not owner.get(Path(f"{project_path(own)}{below}")).is_served:
+        left_to_others()
+        return
+    with verifies(served):
+        reporter.get(Path(f"{project_path(own)}{below}")).must_be_served()
+
+
+@pytest.mark.parametrize(
     ("allowlist", "own", "refused"),
     [
         (PROJECTS, "inner_project", "job-token-scope.authorization.changing-allowlist-below-maintainer"),

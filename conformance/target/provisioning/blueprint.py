@@ -30,6 +30,8 @@ class Place:
     """Another place, whose name and end of path this one shares."""
     numbered: bool = False
     """Whether its path begins with digits."""
+    capital: bool = False
+    """Whether its part of the path begins with a capital letter."""
     by: str = "owner"
     visibility: str = "private"
     members: Mapping[str, int] = field(default_factory=dict)

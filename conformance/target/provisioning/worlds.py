@@ -21,6 +21,7 @@ from conformance.target.provisioning.calls import (
     segment,
 )
 from conformance.target.provisioning.contents import SIGNS, Contents
+from conformance.target.provisioning.draft import PATHS
 
 if TYPE_CHECKING:
     from conformance.target.provisioning.blueprint import BotToken, Names, Place, Protection
@@ -160,7 +161,8 @@ class World:
         if not place.within:
             digits = f"{UNUSED_ID}-" if place.numbered else ""
             return f"{digits}{self.names.path(place.name)}"
-        return f"{self.groups[place.within]['full_path']}/{(place.namesake or place.name).replace('_', '-')}"
+        end = (place.namesake or place.name).replace("_", "-")
+        return f"{self.groups[place.within]['full_path']}/{end.capitalize() if place.capital else end}"
 
     def _find_place(self, kind: str, full_path: str) -> Entry | None:
         found = self.calls.find(self.administrator, f"/{kind}s/{segment(full_path)}")
@@ -189,13 +191,15 @@ class World:
             return found
         self._new.add(place.name)
         made = self.calls.make(wanted)
-        self.calls.see_lag(wanted.look_up)
+        # The target may have changed the path, for example to lower case.
+        self.calls.see_lag(partial(self._find_place, kind, made.get(PATHS[kind], full_path)))
         return made
 
     def _group(self, place: Place) -> None:
         more = {"parent_id": self.groups[place.within]["id"]} if place.within else {}
         try:
-            group = self._numbered(place, more) or self._place("group", replace(place, numbered=False), more, {})
+            usual = replace(place, numbered=False, capital=False)
+            group = self._unusual(place, usual, more) or self._place("group", usual, more, {})
         except NotOursError:
             raise
         except RefusedError:
@@ -207,9 +211,9 @@ class World:
         self._members(f"/groups/{group['id']}/members", place)
         self.groups[place.name] = group
 
-    def _numbered(self, place: Place, more: Mapping[str, Any]) -> Entry | None:
-        """Create a group whose path begins with digits; None when it exists without them, or such a path is refused."""
-        if not place.numbered or self._find_place("group", self.names.path(place.name)):
+    def _unusual(self, place: Place, usual: Place, more: Mapping[str, Any]) -> Entry | None:
+        """Create a group with an unusual path; None when it exists with the usual one, or such a path is refused."""
+        if place == usual or self._find_place("group", self._full_path(usual)):
             return None
         try:
             return self._place("group", place, more, {})
