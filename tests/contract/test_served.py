@@ -78,10 +78,10 @@ NAMED = {
 NOT_FOUND = (404, 405)
 #: The actor who repeats a call that another one has just made.
 UNCHANGING = "developer"
-#: A text that changes when it is escaped for HTML, written in an older character set, or read as ASCII. The first is
-#: long, because a text that is cut to fit a column changes as well.
+#: A text that changes when it is escaped for HTML, written in an older character set, or read as ASCII. The first one
+#: also changes when it is taken for a template or a replacement, or cut to fit a column.
 UNUSUAL = (
-    f"R&D's Prüfung 検査 🚀 {'of what was changed since, ' * 6}at last",
+    f"R&D's Prüfung 検査 🚀 for 5$$, $& and {{0}} of %s {'of what was changed since, ' * 5}at last",
     "R&D's Prüfung 検査 🚀",
     "R&D's Prüfung 検査",
 )

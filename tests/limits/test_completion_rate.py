@@ -27,6 +27,7 @@ CHECKS = 10
 TURNS = 6
 #: When more are requested in the same minute, in seconds after its beginning: by then, a shorter window would be over.
 LATER = (20, 40)
+INTENTS = ({}, {"intent": "completion"}, {"intent": "generation"})
 UNAVAILABLE = 503
 
 
@@ -40,9 +41,9 @@ def test_a_user_gets_sixty_completions_a_minute(developer: Caller, maintainer: C
     # Checking whether a project has completions does not count as a completion.
     send_load(developer, CHECK, {"project_path": UNKNOWN_PATH}, count=CHECKS)
     started = time.monotonic()
-    # The limit is per user, for any content and any project.
+    # The limit is per user, for any content, any project and any intent.
     files = [{**FILE, "file_name": f"greeting_{number}.py"} for number in range(3)]
-    bodies = [completion(current_file=file, **beside) for file, beside in product(files, projects)]
+    bodies = [completion(current_file=file, **of, **by) for file, of, by in product(files, projects, INTENTS)]
     first = send_load(developer, COMPLETIONS, *bodies, count=SERVED_A_MINUTE)
     more = send_load(developer, COMPLETIONS, *bodies, count=ADMITTED_AT_MOST - SERVED_A_MINUTE + MARGIN)
     # The limit is per user, in whichever header the token is sent, and with whichever token.

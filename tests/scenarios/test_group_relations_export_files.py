@@ -376,6 +376,8 @@ def test_batches_that_do_not_exist_cannot_be_downloaded(export: Export) -> None:
         for number in {UNUSED_ID, 0, -1} - {*numbers}:
             export.download(batched=True, batch_number=number).must_be_refused(beside=control)
     control.given_served()
+    with verifies("group-relations-export.download.batch", go_on=True):
+        export.download(batched=True, batch_number=numbers[0]).must_be_served()  # asking for a missing one loses none
     with verifies("group-relations-export.download.batch-number-is-integer", go_on=True):
         export.download(batched=True, batch_number="first").must_not_break()
     with verifies("group-relations-export.download.batched-is-boolean"):
