@@ -27,7 +27,7 @@ CHECKS = 10
 TURNS = 6
 #: When more are requested in the same minute, in seconds after its beginning: by then, a shorter window would be over.
 LATER = (20, 40)
-INTENTS = ({}, {"intent": "completion"}, {"intent": "generation"})
+INTENTS: tuple[dict[str, str], ...] = ({}, {"intent": "completion"}, {"intent": "generation"})
 UNAVAILABLE = 503
 
 
