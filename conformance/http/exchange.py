@@ -165,11 +165,14 @@ class Exchange:
         """
         Whether this is an HTML page instead of data, with any other 5xx or with a success.
 
-        It may be a gateway's page about maintenance or a login, or a page of the service's own framework.
+        It may be a gateway's page about maintenance or a login, or a page of the service's own framework. JSON that is
+        called HTML is the service's, and so is a success without a body.
         """
-        is_page = "text/html" in self.headers.get("content-type", "").lower() and not self.call.is_elsewhere
+        if "text/html" not in self.headers.get("content-type", "").lower() or self.call.is_elsewhere:
+            return False
+        is_page = self.is_success and bool(self.body.strip())
         is_error = self.status is not None and self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-        return is_page and (self.is_success or is_error) and not self.is_of_gateway
+        return (is_page or is_error) and not self.is_of_gateway and not isinstance(json_in(self.body), (dict, list))
 
     @property
     def is_not_found_in_prose(self) -> bool:

@@ -122,6 +122,6 @@ def _say_absent(run: Run, plan: Plan, write: Callable[[Check], None], absence: A
             expected="an operation that is there",
             actual=f"none: {absence.seen}",
             place=absence.operation.label,
-            evidence=tuple(evidence_of(exchange, run.client) for exchange in absence.exchanges[:3]),
+            evidence=tuple(evidence_of(one, run.client) for one in absence.below_the_prefix if one.call.actor)[:3],
         )
     )

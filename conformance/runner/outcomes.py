@@ -14,6 +14,7 @@ from conformance.contract.folders import HOME
 from conformance.http.client import RequestsSpentError, TargetGoneError
 from conformance.results.record import Outcome, Reason, TestOutcome
 from conformance.runner.session import TimeIsUpError
+from conformance.suite.absences import OperationAbsent
 from conformance.suite.evidence import evidence_of
 from conformance.suite.exceptions import NotTested, Unmet, Violation
 from conformance.target import MissingFieldError
@@ -132,7 +133,7 @@ def _judged(running: Running, session: Session, phase: str) -> Generator[None, o
     except (TargetGoneError, TimeIsUpError, RequestsSpentError) as end:
         raise running.tell(_last(running, session, end)) from None
     except (NotTested, MissingFieldError) as error:
-        missing = error if isinstance(error, NotTested) else NotTested(Reason.PREREQUISITE_MISSING, str(error))
+        missing = _lacking(error, test)
         running.say(TestOutcome.NOT_TESTED, missing.detail, missing.reason)
         test.results.leave_open(missing.reason, missing.detail, missing.outcome, missing.waits_for)
         raise running.tell(pytest.skip.Exception(f"not tested: {missing.detail}")) from None
@@ -148,6 +149,15 @@ def _judged(running: Running, session: Session, phase: str) -> Generator[None, o
         running.say(TestOutcome(unmet.outcome), unmet.detail, unmet.reason)
         test.results.leave_open(unmet.reason, unmet.detail, unmet.outcome, unmet.waits_for)
         raise running.tell(pytest.skip.Exception(f"{unmet.outcome}: {unmet.detail}")) from None
+
+
+def _lacking(error: NotTested | MissingFieldError, test: TestContext) -> NotTested | OperationAbsent:
+    """Return why a test was not run: nothing to add to the profile helps where the target has nothing of its areas."""
+    missing = error if isinstance(error, NotTested) else NotTested(Reason.PREREQUISITE_MISSING, str(error))
+    if missing.reason is not Reason.PREREQUISITE_MISSING:
+        return missing
+    absence = test.run.absences.of_all(test.run.contract.requirements[name].area for name in test.declared)
+    return missing if absence is None else OperationAbsent(absence)
 
 
 def _last(running: Running, session: Session, end: Exception) -> BaseException:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from conformance.http.exchange import NOT_THERE
+from conformance.http.exchange import NOT_THERE, Trouble
 from conformance.results.record import Outcome, Reason
 from conformance.suite.exceptions import NotTested, Unmet
 from conformance.suite.shown_records import values_under
@@ -49,6 +50,8 @@ _FORBIDDING: Mapping[str, tuple[str, bool]] = {
 }
 #: Prefixes below which the whole API may be served by mistake.
 OTHER_PREFIXES = ("", "/api", "/api/v3", "/api/v5")
+#: How often a call is repeated that a gateway may have answered.
+_PAGES = 3
 #: Names that do not exist.
 _UNUSED: Mapping[str, str] = {"integration_slug": "conformance-no-such-integration"}
 
@@ -71,11 +74,16 @@ class Absence:
     exchanges: tuple[Exchange, ...]
 
     @property
+    def below_the_prefix(self) -> list[Exchange]:
+        """The calls where the specification has the operation; others looked for it below another prefix."""
+        return [exchange for exchange in self.exchanges if not exchange.call.is_elsewhere]
+
+    @property
     def seen(self) -> str:
         """Describe the answers and who got them."""
         codes = " or ".join(sorted({str(exchange.status) for exchange in self.exchanges}))
         names = dict.fromkeys(exchange.call.actor.name for exchange in self.exchanges if exchange.call.actor)
-        first, *others = dict.fromkeys(exchange.call.path for exchange in self.exchanges)
+        first, *others = dict.fromkeys(exchange.call.path for exchange in self.below_the_prefix)
         elsewhere = f" and at {len(others)} other paths" if others else ""
         return f"status {codes} for {', '.join(names)} at {first}{elsewhere}"
 
@@ -172,9 +180,12 @@ class Absences:
         path = self._path(operation, last_is_unused=not names_all)
         if path is None or actor is None:
             return None
-        if operation.is_read:
-            return self._client.send(actor, "GET", path)
-        return self._client.send(actor, operation.method, path, json_body={})
+        send = partial(self._client.send, actor, operation.method, path)
+        exchange = send() if operation.is_read else send(json_body={})
+        # A page may be a gateway's, or how the service says that it has no such path: then it comes again.
+        for _ in range(_PAGES if exchange.trouble is Trouble.GATEWAY else 0):
+            exchange = send() if operation.is_read else send(json_body={})
+        return exchange
 
     def _conclude_family(self, path: str, members: list[tuple[Operation, Exchange]]) -> None:
         """Treat all methods of a collection and its entries as absent if its list is absent and no addition accepted.
@@ -269,6 +280,13 @@ class Absences:
         """Tell whether the list shows the integration: then the target knows it, whatever else it answers."""
         listed = self._client.send(exchange.call.actor, "GET", path, query={"per_page": 100})
         return slug in values_under("slug", listed.served_json)
+
+    def of_all(self, areas: Iterable[str]) -> Absence | None:
+        """Return an absent operation of these areas if none of their operations ever gave an answer of its own."""
+        wanted = {*areas}
+        own = [operation.id for operation in self._validator.operations if operation.area in wanted]
+        absent = next((self.found[name] for name in own if name in self.found), None)
+        return None if self._answered & {*own} else absent
 
     # -- what it takes to be sure --------------------------------------------------------------------------------------
 

@@ -107,6 +107,23 @@ def test_a_503_that_speaks_of_a_rate_is_the_services_where_the_rate_is_tried(
     assert Exchange(call, 503, {}, body, 0).is_of_gateway is is_of_gateway
 
 
+@pytest.mark.parametrize(
+    ("status", "body", "may_be"),
+    [
+        (200, b"<html>Sign in</html>", True),
+        (500, b"<html>Error</html>", True),
+        (200, b'{"inbound_enabled": true}', False),
+        (201, b"[]", False),
+        (500, b'{"message": "500 Internal Server Error"}', False),
+        (204, b"", False),
+    ],
+)
+def test_json_that_is_called_html_is_of_the_service(status: int, body: bytes, may_be: bool) -> None:  # noqa: FBT001 - data
+    """Frameworks name HTML unless told otherwise; only a page may be of a gateway."""
+    exchange = Exchange(Call(None, "GET", "/projects/1"), status, {"content-type": "text/html; charset=utf-8"}, body, 0)
+    assert exchange.may_be_of_gateway is may_be
+
+
 @pytest.mark.parametrize("rate", [0.02, 0.05, 0.2])
 def test_pages_that_come_now_and_then_are_never_taken_for_those_of_the_service(rate: float) -> None:
     """Of ten thousand writes a gateway answers some twice in a row, and the tests of both begin anew."""

@@ -13,7 +13,7 @@ import pytest
 from conformance.proof.foreign.registry import instead
 from conformance.reference import Choices, EmbeddedServer, Service
 from conformance.reference.errors import ApiError, ForbiddenError, NoRouteError, WrongMethodError
-from conformance.reference.http import no_content
+from conformance.reference.http import Response, no_content
 from conformance.reference.identity import Group, Role
 from conformance.results.reading import read_record
 from conformance.target.embedded import prepared_service, profile_data
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from conformance.reference.http import Request, Response
+    from conformance.reference.http import Request
     from conformance.reference.routing import Route
 
     Judge = Callable[..., tuple[int, str, Mapping[str, Any]]]
@@ -59,6 +59,7 @@ LACKING = {
         "PUT /projects/:id/services/:slug": "integrations.alias.set-up",
     },
 }
+PAGE = Response(404, raw=b"<!DOCTYPE html><pre>Cannot find this</pre>", media_type="text/html")
 #: What draws many cases holds of a service that lacks something as of any other.
 _DRAWS = ("--", "-k", "not model and not test_fuzz")
 
@@ -100,6 +101,41 @@ def test_of_each_operation_that_is_not_there_one_requirement_fails(error: Any, j
     assert open_ - {"precondition not met"} <= {"operation absent", "switched off by the operator", "not reached"}
     assert f"not there: {len(lack)} operations (" in " ".join(text.split())
     assert rows["conventions.path-prefix"]["verdict"] == "passed"
+
+
+def test_an_area_whose_paths_answer_with_pages_is_absent_and_asks_nothing_of_the_profile(
+    conformance: Callable[..., Any], write_profile: Callable[..., Path], tmp_path: Path
+) -> None:
+    """As many frameworks answer where no handler was written yet; no fixture can be made for what is not there."""
+    service = prepared_service(version="17.7")
+
+    def page(route: Route, _: Request, response: Response) -> Response:
+        is_absent = "export_relations" in route.key or "/integrations" in route.key or "/services" in route.key
+        return PAGE if is_absent else response
+
+    service.transformers.append(page)
+    with EmbeddedServer(service) as server:
+        fixtures = profile_data(service.world, server.base_url, "17.7")["fixtures"]
+        named = {name: value for name, value in fixtures.items() if "integration" not in name}
+        write_profile(service, server.base_url, fixtures=named)
+        areas = ("--area", "group-relations-export", "--area", "integrations", "--area", "job-token-scope")
+        outcome = conformance("run", "--target", "target.yaml", "--out", "out", "--seed", "1", *areas, *_DRAWS)
+    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    rows = {row["id"]: row for row in report["requirements"] if row["selected"]}
+    failed = {name: row["failures"] for name, row in rows.items() if row["verdict"] == "failed"}
+    assert failed.keys() == {
+        "group-relations-export.schedule.accepted",
+        "group-relations-export.status.list",
+        "integrations.list.read",
+        "integrations.alias.list",
+    }, outcome.text[-3000:]
+    shown = [one["curl"] for failures in failed.values() for failure in failures for one in failure["evidence"]]
+    assert shown
+    assert all("/api/v4/" in curl for curl in shown)
+    reasons = {row["reason"] for row in rows.values() if row["area"] == "integrations"}
+    assert "prerequisite missing" not in reasons
+    assert "Add to the profile" not in outcome.text
+    assert "left on the target" not in outcome.text, "what answers 404 has scheduled nothing"
 
 
 def test_an_integration_that_the_target_calls_otherwise_is_for_the_profile_to_mend(judged: Judge) -> None:
