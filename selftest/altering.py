@@ -1,4 +1,4 @@
-"""Answers of the reference that are altered on their way, for tests that need a service which does one thing wrong."""
+"""Alter responses of the reference before they are sent, for tests that need a service with exactly one fault."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def altering(
     service: Service, key: str, alter: Callable[[Request, Response], None], *, successes_only: bool = False
 ) -> None:
-    """Alter the answers of one route, such as `GET /version`, refusals among them unless only successes are wanted."""
+    """Alter the responses of one route, such as `GET /version`, including refusals unless `successes_only` is set."""
 
     def transform(route: Route, request: Request, response: Response) -> Response:
         if route.key == key and (response.status < 300 or not successes_only):

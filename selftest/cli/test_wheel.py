@@ -1,4 +1,4 @@
-"""What a user installs: a wheel that carries contract and suite, and needs no checkout."""
+"""What a user installs: a wheel that contains the contract and the suite and needs no checkout."""
 
 from __future__ import annotations
 
@@ -47,6 +47,6 @@ def test_an_installed_wheel_runs_the_suite_in_an_empty_folder(tmp_path: Path) ->
     assert {row["verdict"] for row in rows} == {"passed", "not applicable"}, outcome.stdout
     listed = run(commands / "conformance", "coverage", cwd=empty)
     assert listed.returncode == 0, listed.stderr
-    # Beside its reports a run keeps the drawn cases, to replay them.
+    # A run also keeps the drawn cases beside its reports, to replay them.
     assert sorted(path.name for path in empty.iterdir()) == ["out", "reports"]
     assert [path.name for path in (empty / "reports").iterdir()] == [".corpus"]

@@ -70,7 +70,7 @@ def test_auto_asks_the_target_and_the_report_says_where_the_version_is_from(
 
 
 @pytest.mark.parametrize(("played", "version"), [("12.3", "12.3"), ("18.0", "18.0"), ("16.11.3-ee", "16.11")])
-def test_patch_levels_and_prereleases_are_their_minor_version(played: str, version: str) -> None:
+def test_patch_levels_and_prereleases_count_as_their_minor_version(played: str, version: str) -> None:
     with serving(prepared_service(version=played)) as (service, base_url):
         found, warnings = resolved(profile(service, base_url))
         assert (str(found.version), found.version_source) == (version, f"GET /version: {service.version.full}")
