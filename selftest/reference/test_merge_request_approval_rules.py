@@ -56,7 +56,7 @@ def review(served: Served) -> Review:
     return Review(served)
 
 
-def test_a_copy_takes_name_users_and_groups_from_the_project_rule_and_its_own_number(review: Review) -> None:
+def test_a_copy_has_the_name_users_and_groups_of_the_project_rule(review: Review) -> None:
     hidden = review.served.id_of("hidden_group")
     approver, group = review.user("approver"), review.served.id_of("approver_group")
     source = review.project_rule(name="Source", user_ids=[approver], group_ids=[group])
@@ -84,7 +84,7 @@ def test_a_copy_takes_name_users_and_groups_from_the_project_rule_and_its_own_nu
     assert (left["source_rule"], left["overridden"]) == (None, False)
 
 
-def test_a_copy_needs_name_number_and_a_rule_of_this_project(review: Review) -> None:
+def test_a_copy_requires_name_number_and_a_rule_of_this_project(review: Review) -> None:
     source = review.project_rule()["id"]
     elsewhere = review.served.acting_as("maintainer").get(
         f"/projects/{review.served.id_of('sibling_project')}/approval_rules"
@@ -99,7 +99,7 @@ def test_a_copy_needs_name_number_and_a_rule_of_this_project(review: Review) -> 
     assert review.get("approval_rules") == []
 
 
-def test_a_rule_of_a_merge_request_is_read_changed_and_deleted_there_alone(review: Review) -> None:
+def test_a_rule_of_a_merge_request_is_read_changed_and_deleted_only_there(review: Review) -> None:
     client = review.served.acting_as("maintainer")
     approver, second = review.user("approver"), review.user("second_approver")
     group, other_group = (review.served.id_of(name) for name in ("approver_group", "second_approver_group"))
@@ -122,7 +122,7 @@ def test_a_rule_of_a_merge_request_is_read_changed_and_deleted_there_alone(revie
     assert review.get("approval_rules") == [other]
 
 
-def test_hidden_groups_of_a_merge_request_rule_go_only_when_asked_for(review: Review) -> None:
+def test_hidden_groups_of_a_merge_request_rule_are_removed_only_on_request(review: Review) -> None:
     hidden, visible = review.served.id_of("hidden_group"), review.served.id_of("approver_group")
     rule = review.rule("owner", group_ids=[hidden])["id"]
     client = review.served.acting_as("maintainer")
@@ -134,7 +134,7 @@ def test_hidden_groups_of_a_merge_request_rule_go_only_when_asked_for(review: Re
         assert {one["id"] for one in seen["groups"]} == kept
 
 
-def test_rules_of_the_system_stay_as_they_are(served: Served) -> None:
+def test_rules_of_the_system_cannot_be_changed(served: Served) -> None:
     review = Review(served, "code_owner_merge_request")
     assert review.path == Review(served, "report_approver_merge_request").path
     before = review.get("approval_rules")
@@ -154,7 +154,7 @@ def test_rules_of_the_system_stay_as_they_are(served: Served) -> None:
     assert review.get("approvals")["approvals_left"] == 3
 
 
-def test_rules_of_the_system_may_count_as_overwriting(serve: Callable[..., Served]) -> None:
+def test_by_choice_rules_of_the_system_count_as_overwriting(serve: Callable[..., Served]) -> None:
     served = serve(choices=Choices(system_rules_overwrite=True))
     state = Review(served, "code_owner_merge_request").get("approval_state")
     assert state["approval_rules_overwritten"] is True

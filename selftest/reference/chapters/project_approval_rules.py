@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from selftest.reference.chapters.new_places import NewProject
     from selftest.reference.story import Story
 
-#: How often a rule is changed while others are deleted: whether the change came first is nobody's choice.
+#: How often a rule is changed while others are deleted, because either call may come first.
 _ROUNDS = 5
 
 
 def tell(story: Story) -> None:
-    """Tell all of it."""
+    """Make all calls of this chapter that do not overlap."""
     for chapter in (
         _rules_of_two_projects,
         _usernames_alone,
@@ -46,7 +46,7 @@ def tell(story: Story) -> None:
 
 
 def tell_at_once(story: Story) -> None:
-    """Tell what two callers do at the same time."""
+    """Make the concurrent calls of this chapter."""
     for chapter in (_writes_at_once, _deletions_beside_an_update, _deleted_while_it_is_changed):
         chapter(story)
 
@@ -301,7 +301,7 @@ def _writes_at_once(story: Story) -> None:
     story.call("owner", "GET", f"{rules}?page=1&per_page=50")
     story.at_once(("owner", "POST", rules, rule_body("A", 1)), ("admin", "POST", rules, rule_body("B", 1)))
     story.count(rules)
-    # Which of two comes first is another one each time: neither stays.
+    # Either of the two may come first: in the end neither is there.
     for rule in story.read(rules):
         story.call("owner", "DELETE", f"{rules}/{rule['id']}")
 
