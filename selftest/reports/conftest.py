@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def rendered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Give for each sample the folder with all its reports."""
+    """Return for each sample the folder with all its reports."""
     folders = {}
     for name, record in SAMPLES.items():
         folders[name] = tmp_path_factory.mktemp("report") / "made" / "by" / "render"
@@ -31,7 +31,7 @@ _TOOLS = ("ctrf@0.3.0", "allure@3.18.0", "axe-core@4.14.1")
 
 @pytest.fixture(scope="session")
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a folder with tools of others, from npm's cache or its registry; skip where there are none."""
+    """Return a folder with npm packages, from npm's cache or its registry; skip if they cannot be installed."""
     if _NPM is None:
         pytest.skip("no npm on this machine")
     folder = tmp_path_factory.mktemp("tools")

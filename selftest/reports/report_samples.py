@@ -1,4 +1,4 @@
-"""Records made by hand: each the smallest that shows one thing a report must get right."""
+"""Records made by hand: each is the smallest that shows one thing that a report must do right."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ EXCHANGE = Evidence(
 
 
 def planned(name: str, **changes: Any) -> PlannedRequirement:
-    """Plan a requirement that the target owes, and that the story is there to verify."""
+    """Plan a requirement that must be met, verified by the scenario."""
     entry = PlannedRequirement(
         id=name,
         area=name.split(".", maxsplit=1)[0],
@@ -77,23 +77,23 @@ def planned(name: str, **changes: Any) -> PlannedRequirement:
 
 
 def passed(name: str, *, claimed: bool = True) -> Check:
-    """Let a check hold."""
+    """Make a check that holds."""
     return Check(name, Outcome.PASSED, STORY, claimed=claimed)
 
 
 def failed(name: str, expected: str = "204 without a body", actual: str = "204 with 20 bytes", **more: Any) -> Check:
-    """Let a check fail, with one exchange as evidence."""
+    """Make a check that fails, with one exchange as evidence."""
     check = Check(name, Outcome.FAILED, STORY, expected=expected, actual=actual, evidence=(EXCHANGE,))
     return replace(check, **more)
 
 
 def left_open(name: str, reason: Reason, outcome: Outcome = Outcome.INCONCLUSIVE) -> Check:
-    """Leave a requirement open."""
+    """Make a check that is inconclusive."""
     return Check(name, outcome, STORY, reason=reason, detail=f"{reason} in this sample")
 
 
 def observed(name: str, what: str) -> Check:
-    """Observe what the target chose."""
+    """Record an observation."""
     return Check(name, Outcome.OBSERVED, STORY, detail=what)
 
 
@@ -104,7 +104,7 @@ def record(
     footer: Footer | None = FOOTER,
     header: Header = HEADER,
 ) -> RunRecord:
-    """Put a record together; its one test took three seconds unless told otherwise."""
+    """Make a record; its only test took three seconds unless stated otherwise."""
     ends = (TestEnd(STORY, TestOutcome.PASSED, 3.0, 30),) if tests is None else tests
     return RunRecord(header, plan, checks, ends, footer)
 
@@ -161,7 +161,7 @@ BROKEN = record(
     ),
 )
 
-#: Broken after all its checks: no requirement tells.
+#: Broken after all its checks: no requirement shows it.
 BROKEN_LATE = record(
     planned("scope.read"),
     checks=(passed("scope.read"),),
@@ -189,7 +189,7 @@ UNSTABLE = record(
     header=replace(HEADER, subjects=("service=sha256:" + "0f" * 32,)),
 )
 
-#: All that fails is known to fail; one entry of the list holds again.
+#: All failures are known; one entry of the baseline holds again.
 WAIVED = record(
     planned("scope.read", known_failure=KnownFailure("ticket 11", "team A", "2026-12-31")),
     planned("scope.switch", known_failure=KnownFailure("ticket 12", "team B", "2026-12-31", "https://example.com/12")),
@@ -202,7 +202,7 @@ _NASTY = (
     "\x00\x08\x1b[31mred\x1b[0m \x7f\x9f ]]> </script><script>alert(1)</script> <!-- `` ``` | "
     "\ud800 \u202e \uffff {{ 7*7 }} \U0001f600 \r\n \r"
 )
-#: Nothing here may break a format or act as its markup.
+#: Nothing in it may break a format or act as markup.
 ODD = record(
     planned(
         f"scope.{_NASTY}", area=_NASTY, statement=_NASTY, section=_NASTY, detail=_NASTY, when=_NASTY, tests=(_NASTY,)
@@ -258,7 +258,7 @@ def _shard(number: int, ran: str, *checks: Check, footer: Footer | None = FOOTER
 
 
 def merged(*shards: RunRecord) -> RunRecord:
-    """Put the records of shards together, as `conformance merge` does."""
+    """Merge the records of shards, as `conformance merge` does."""
     with TemporaryDirectory() as folder:
         parts = []
         for number, shard in enumerate(shards):
@@ -284,7 +284,7 @@ MERGED = merged(_FIRST, _shard(2, FUZZ, *_SECOND))
 #: The second shard is missing.
 MERGED_IN_PART = merged(_FIRST)
 
-#: A test that was selected saw in passing that what nobody selected is violated.
+#: A selected test has shown that a requirement outside the selection is violated.
 BESIDE = replace(
     record(
         planned("scope.read"),

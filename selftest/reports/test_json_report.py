@@ -41,7 +41,7 @@ def test_every_report_is_valid_against_its_schema(name: str, rendered: dict[str,
     assert not _problems(REPORT_SCHEMA, document)
 
 
-def test_even_odd_content_is_kept_whole_and_valid(rendered: dict[str, Path]) -> None:
+def test_a_record_with_unusual_content_is_complete_and_valid(rendered: dict[str, Path]) -> None:
     document = json.loads((rendered["odd"] / "report.json").read_text(encoding="utf-8"))
     assert not _problems(REPORT_SCHEMA, document)
     huge = next(row for row in document["requirements"] if row["id"] == "scope.huge")
@@ -56,7 +56,7 @@ def test_the_schemas_are_schemas(schema: dict[str, Any]) -> None:
     Draft202012Validator.check_schema(schema)
 
 
-def test_the_schemas_state_the_closed_sets_of_the_code() -> None:
+def test_the_schemas_contain_the_enumerations_of_the_code() -> None:
     places = REPORT_SCHEMA["$defs"]
     assert set(places["reason"]["enum"]) == set(Reason)
     assert set(places["verdict"]["enum"]) == set(Verdict)
@@ -86,11 +86,11 @@ def test_the_schemas_state_the_closed_sets_of_the_code() -> None:
         ("extra", True),
     ],
 )
-def test_the_schema_refuses_what_no_report_may_say(place: str, wrong: object) -> None:
+def test_the_schema_rejects_what_no_report_may_contain(place: str, wrong: object) -> None:
     assert _problems(REPORT_SCHEMA, {**json_report.document(Facts.of(CONFORMANT)), place: wrong})
 
 
-def test_a_failed_requirement_has_its_whole_evidence() -> None:
+def test_a_failed_requirement_has_all_its_evidence() -> None:
     row = _row(NON_CONFORMANT, "scope.switch")
     assert (row["verdict"], row["level"], row["kind"], row["checks_passed"]) == ("failed", "must", "transition", 1)
     first, second = row["failures"]
@@ -167,5 +167,5 @@ def test_every_line_of_a_record_is_valid_and_renders_like_the_record(name: str, 
         {"kind": "test", "test": "t", "outcome": "not begun", "seconds": 0, "requests": 0},
     ],
 )
-def test_the_schema_of_the_record_refuses_lines_that_are_none(line: dict[str, Any]) -> None:
+def test_the_schema_of_the_record_rejects_invalid_lines(line: dict[str, Any]) -> None:
     assert _problems(RESULTS_SCHEMA, line)

@@ -1,4 +1,4 @@
-"""Ways to run on a service that is in use: nothing but reading, and with what is known to fail on a list."""
+"""Ways to run on a service that is in use: read-only, and for a limited time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _without_locks(_: Route, __: Request, response: Response) -> Response:
     return response
 
 
-def test_a_run_that_only_reads_sends_nothing_else_and_says_what_it_could_not_see(
+def test_a_read_only_run_sends_only_reads_and_says_what_it_could_not_verify(
     conformance: Callable[..., Any], write_profile: Callable[..., Path], tmp_path: Path
 ) -> None:
     service, methods = prepared_service(version="17.7"), set[str]()
@@ -57,7 +57,7 @@ def test_a_run_that_only_reads_sends_nothing_else_and_says_what_it_could_not_see
     assert rows["approval-settings.group.update"]["reason"] == "unsafe in this mode"
 
 
-def test_a_run_begins_no_test_when_its_minutes_are_over(conformance: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_run_starts_no_test_when_its_minutes_are_over(conformance: Callable[..., Any], tmp_path: Path) -> None:
     outcome = conformance("run", "--minutes", "0.0001", "--area", AREA, "--out", "out")
     assert outcome.code == 6, outcome.text[-2000:]
     report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))

@@ -79,7 +79,7 @@ def made_rule(story: Story, actor: str, rules: str, **more: Any) -> Any:
 def during(
     story: Story, first: tuple[str, str, Any], second: tuple[str, str, Any], *, begun_by: str = "owner"
 ) -> tuple[httpx.Response, httpx.Response]:
-    """Send a call, and a call of an owner while the first may be unanswered; return both responses, remember neither."""
+    """Send a call, and a call of an owner while the first is in progress; return both responses, remember neither."""
     answers: list[httpx.Response] = []
 
     def send(actor: str, method: str, path: str, body: Any) -> httpx.Response:
