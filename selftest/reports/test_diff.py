@@ -97,7 +97,7 @@ def test_a_new_requirement_that_fails_is_newly_failing() -> None:
     ]
 
 
-def test_what_no_longer_applies_at_a_version_is_no_loss_but_an_undeclared_feature_is() -> None:
+def test_what_no_longer_applies_is_no_loss_but_an_undeclared_feature_is() -> None:
     old = record(planned("scope.read"), checks=(passed("scope.read"),))
 
     def dropped(reason: Reason) -> RunRecord:

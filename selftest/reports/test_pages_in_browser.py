@@ -1,4 +1,4 @@
-"""The pages in a real browser: what axe-core finds, how many key presses a failure takes, and how long a filter takes."""
+"""The pages in a real browser: what axe-core finds, how many key presses a failure takes, how long a filter takes."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ return { took, shown, state, all: rows.length };
 """
 
 
-def test_five_thousand_exchanges_make_a_page_below_five_megabytes_that_filters_at_once(tmp_path: Path) -> None:
+def test_five_thousand_exchanges_make_a_small_page_that_filters_at_once(tmp_path: Path) -> None:
     (page,) = render(large(), ["html"], tmp_path)
     assert page.stat().st_size < 5_000_000
     found = evaluated(page, _FILTER)

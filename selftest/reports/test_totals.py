@@ -1,4 +1,4 @@
-"""The totals are equal in every format, whatever the result of the run, and formats of other tools are valid for them."""
+"""The totals are equal in every format, whatever the result of the run, and other tools can read their formats."""
 
 from __future__ import annotations
 

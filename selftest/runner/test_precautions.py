@@ -119,7 +119,7 @@ def test_the_changes_of_every_operation_are_undone(
 def test_a_rule_that_the_service_itself_removes_is_not_restored_if_it_would_stay(
     profile: Profile, tmp_path: Path
 ) -> None:
-    """A rule for any approver replaces the existing one; a new rule in the place of that one could not be removed either."""
+    """A rule for any approver replaces the existing one; a new rule in its place could not be removed either."""
     owner, precautions = profile.actors["owner"], Precautions.of(profile, None, tmp_path, "run")
     with in_a_test(profile) as test, Client(profile.client_settings()) as beside:
 
@@ -378,7 +378,7 @@ def test_restoring_needs_the_secrets_that_a_ledger_refers_to(profile: Profile, t
 def test_entries_on_a_later_page_are_restored(
     write_profile: Callable[..., Path], tmp_path: Path, above: OutOfRange
 ) -> None:
-    """The text does not limit the length of pages: a service may shorten long pages to a few entries, or refuse them."""
+    """The text does not limit the length of pages: a service may cut long pages to a few entries, or refuse them."""
     pages = Choices(max_per_page=10, default_per_page=10, per_page_above_maximum=above, pagination_headers=False)
     service = prepared_service(VERSION, pages)
     with EmbeddedServer(service) as server:

@@ -1,4 +1,4 @@
-"""Progress by area: the remaining time is always shown, a log has whole lines, and one option gives pytest's own output."""
+"""Progress by area: the remaining time is always shown, a log has whole lines, one option gives pytest's output."""
 
 from __future__ import annotations
 

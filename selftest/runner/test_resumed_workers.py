@@ -1,4 +1,4 @@
-"""A run of several workers that was interrupted, or killed with all of them, is resumed and has the result of one run."""
+"""A run of several workers that was interrupted, or killed with all of them, can be resumed to a full result."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ LOGS = ("--log-cli-level=DEBUG", "--log-file=own.log", "--log-file-level=DEBUG")
 def traces(secret: str) -> set[bytes]:
     """Return the parts that reveal a secret in bytes without spaces, in any surrounding text."""
     whole = {re.sub(r"\s|\\n", "", way) for way in ways(secret)}
-    # The first and last digits of base64 depend on the text around the secret; the digits between must not occur either.
+    # The first and last digits of base64 depend on the text around the secret; those between must not occur either.
     return {text.encode() for text in whole} | {text[4:-8].encode() for text in whole if len(text) >= 30}
 
 

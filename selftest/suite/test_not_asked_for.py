@@ -1,4 +1,4 @@
-"""What a profile does not ask for is not judged where it shows all the same, and breaks no run."""
+"""What a profile does not declare is not judged although it shows, and breaks no run."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FAULTY = "records.group-protected-branch.push-entry-identifiers"
-#: A test of this requirement reads rules of a group that list branches, and looks at nothing of these.
+#: A test of this requirement reads rules of a group that list branches, and checks nothing about these.
 ASKED_FOR = "group-approval-rules.update.rule-of-another-group"
 
 
 @pytest.mark.parametrize("declared", [True, False])
-def test_a_fault_of_what_a_target_says_it_has_not_is_a_note(
+def test_a_fault_in_an_undeclared_feature_is_a_note(
     conformance: Callable[..., Any], tmp_path: Path, *, declared: bool
 ) -> None:
     service = prepared_service(version=VERSION)
