@@ -23,7 +23,7 @@ Place = tuple[str, ...]
 Spoil = Callable[[Json, str], None]
 
 _ANY_ENTRY = "*"
-#: What the reference leaves empty at some versions, so that nothing in it can be spoiled there.
+#: What the reference leaves empty at some versions, so that no fault can alter anything in it.
 _EMPTY_AT = dict.fromkeys(
     (("createGroupApprovalRule", "protected_branches"), ("updateGroupApprovalRule", "protected_branches")),
     ("12.3", "14.4", "15.2"),
@@ -38,14 +38,14 @@ _OTHER_TYPES: dict[str, Any] = {
     "object": "not-an-object",
 }
 
-#: What is taken for an operation that is not there when everybody is refused: a whole run says so, in its own place.
+#: A fault that refuses everybody with this makes the operation look absent: a whole run reports that separately.
 _TAKEN_FOR_ABSENT = (
     "listJobTokenAllowlist",
     "listJobTokenGroupsAllowlist",
     "getProjectApprovalConfiguration",
     "listMergeRequestApprovalRules",
 )
-#: The sort of those faults that a schema of the contract gives.
+#: The kind of the faults that come from a schema of the contract.
 _SCHEMA = "schema"
 
 
@@ -73,7 +73,7 @@ def _of_operation(operation: Operation, version: Version) -> Iterator[Fault]:
 
 
 def route_key(operation: Operation) -> str:
-    """Return the name that the reference gives an operation: parameters with a colon."""
+    """Return the key of an operation in the reference: its path parameters are written with a colon."""
     path = re.sub(r"{([^}]+)}", r":\1", operation.path)
     return f"{operation.method} {path}"
 
@@ -98,14 +98,14 @@ def _schema_faults(operation: Operation, response: DocumentedResponse, version: 
 
 
 def _places(document: Json, response: DocumentedResponse) -> Iterator[tuple[Place, Json, bool, str]]:
-    """Yield every property of a response with its path, its schema, whether it is owed, and its requirement."""
+    """Yield every property of a response with its path, its schema, whether it is required, and its requirement."""
 
     def walk(node: Any, place: Place, above: str | None, depth: int) -> Iterator[tuple[Place, Json, bool, str]]:
         schema = resolve(document, node)
         own = schema.get("x-requirement", above)
         if depth > _DEEPEST:
             return
-        # Where the contract also allows a bare entry in place of a list of them, the reference answers the list.
+        # If the contract also allows a single entry instead of a list, the reference answers with the list.
         schema = next((part for part in schema.get("anyOf", ()) if "items" in part), schema)
         if "items" in schema:
             yield from walk(schema["items"], (*place, _ANY_ENTRY), own, depth + 1)
@@ -254,7 +254,7 @@ def _role_faults(operation: Operation) -> Iterator[Fault]:
 
 
 def _privileged(operation: Operation) -> str:
-    """Return an actor whom the operation serves."""
+    """Return an actor for whom the operation is served."""
     return next(iter(operation.served), "owner")
 
 
@@ -344,7 +344,7 @@ def _parameter_faults(operation: Operation) -> Iterator[Fault]:
 
 
 def _breaking_on(operation: Operation, is_faulty: Callable[[Json], bool]) -> Callable[[Service], None]:
-    """Answer calls of some bodies with a server error, whether they were done or refused."""
+    """Answer calls with some bodies with a server error, whether they were done or refused."""
 
     def apply(service: Service) -> None:
         def transform(route: Route, request: Request, response: Response) -> Response:
@@ -377,7 +377,7 @@ def _is_of_wrong_type(document: Json, parameter: Parameter) -> Callable[[Json], 
 
 
 def _accepting(operation: Operation, is_faulty: Callable[[Json], bool]) -> Callable[[Service], None]:
-    """Answer with the documented success where a faulty call was refused."""
+    """Answer with the documented success where an invalid call was refused."""
     success = operation.success
     status = 200 if success.status == "2XX" else int(success.status)
 

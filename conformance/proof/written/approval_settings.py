@@ -1,4 +1,4 @@
-"""Faults of the approval settings: values that do not hold, and others that move with them."""
+"""Faults of the approval settings: values that are not kept, and others that change with them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STORED = {
 
 
 def changing(service: Service, kind: type, alter: Any) -> None:
-    """Alter what is wanted of the settings of groups, or of projects, before it is stored."""
+    """Alter the sent settings of groups, or of projects, before they are stored."""
     area = service.approval_settings
     change = area.change
 
@@ -198,7 +198,7 @@ for place, kind in KINDS.items():
 
 @fault("approval-settings.group.update.answer-shows-values")
 def answer_shows_the_old_values(service: Service) -> None:
-    """The answer to an update of a group is what held before."""
+    """The answer to an update of a group has the former values."""
     area = service.approval_settings
     change = area.change
     before: dict[int, Any] = {}
@@ -217,7 +217,7 @@ def answer_shows_the_old_values(service: Service) -> None:
 
 @fault("approval-settings.project.update.leaves-its-group")
 def project_writes_its_group(service: Service) -> None:
-    """What is set in a project is set in its group as well."""
+    """Settings of a project are also stored for its group."""
     area = service.approval_settings
     change = area.change
 
