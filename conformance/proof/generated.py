@@ -195,7 +195,7 @@ def _status_faults(operation: Operation) -> Iterator[Fault]:
     yield Fault(
         f"{operation.id}: status {wrong}",
         response.requirement,
-        f"{operation.label} answers {wrong} where {response.status} is due.",
+        f"{operation.label} answers {wrong} instead of {response.status}.",
         lambda service: altering(service, route_key(operation), other_status),
     )
 
@@ -206,7 +206,7 @@ def _status_faults(operation: Operation) -> Iterator[Fault]:
         yield Fault(
             f"{operation.id}: refuses everybody",
             response.requirement,
-            f"{operation.label} does what it is asked and answers 404.",
+            f"{operation.label} carries out the call, but answers 404.",
             lambda service: altering(service, route_key(operation), refused),
         )
     if response.status == "204":
@@ -227,14 +227,14 @@ def _role_faults(operation: Operation) -> Iterator[Fault]:
         yield Fault(
             f"{operation.id}: lets {actor} in",
             requirement,
-            f"{operation.label} serves {actor} as if it were the owner.",
+            f"{operation.label} serves {actor} like the owner.",
             _letting_in(key, actor, _privileged(operation)),
         )
         if "{id}" in operation.path:
             yield Fault(
                 f"{operation.id}: lets {actor} in by the path",
                 requirement,
-                f"{operation.label} serves {actor} as if it were the owner where the path names what is called.",
+                f"{operation.label} serves {actor} like the owner if the project or group is named by path.",
                 _letting_in(key, actor, _privileged(operation), when=_names_by_path),
             )
     for actor, requirement in operation.served.items():
@@ -248,7 +248,7 @@ def _role_faults(operation: Operation) -> Iterator[Fault]:
             yield Fault(
                 f"{operation.id}: keeps {actor} out by the path",
                 requirement,
-                f"{operation.label} refuses {actor} where the path names what is called.",
+                f"{operation.label} refuses {actor} if the project or group is named by path.",
                 _keeping_out(key, actor, when=_names_by_path),
             )
 
@@ -322,7 +322,7 @@ def _parameter_faults(operation: Operation) -> Iterator[Fault]:
             yield Fault(
                 f"{operation.id}: breaks without {parameter.name}",
                 parameter.requirement_required,
-                f"{operation.label} is a server error without {parameter.name}.",
+                f"{operation.label} causes a server error without {parameter.name}.",
                 _breaking_on(operation, _is_missing(parameter.name)),
             )
         wrong = _is_of_wrong_type(operation.document, parameter)
@@ -331,7 +331,7 @@ def _parameter_faults(operation: Operation) -> Iterator[Fault]:
             yield Fault(
                 f"{operation.id}: breaks on a wrong {parameter.name}",
                 parameter.requirement,
-                f"{operation.label} is a server error with a {parameter.name} that cannot be read.",
+                f"{operation.label} causes a server error with an invalid {parameter.name}.",
                 _breaking_on(operation, wrong),
             )
         if parameter.requirement and wrong and not may_drop:
@@ -403,9 +403,9 @@ def _page_faults(operation: Operation) -> Iterator[Fault]:
     def paging(name: str, says: str, read: Callable[[bytes], bytes]) -> Fault:
         return Fault(f"{operation.id}: {name}", requirement, f"{operation.label} {says}", _paging(key, read))
 
-    yield paging("ignores per_page", "takes no notice of per_page.", lambda query: _replace(query, b"per_page", b"100"))
+    yield paging("ignores per_page", "ignores per_page.", lambda query: _replace(query, b"per_page", b"100"))
     yield paging(
-        "repeats its first page", "answers every page with the first.", lambda query: _replace(query, b"page", b"1")
+        "repeats its first page", "answers every page with the first one.", lambda query: _replace(query, b"page", b"1")
     )
 
     def skip_last(_: Request, response: Response) -> None:

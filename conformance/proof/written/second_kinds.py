@@ -43,7 +43,7 @@ def _that_breaks(name: str, key: str, when: Callable[[Request], bool]) -> Callab
     def apply(service: Service) -> None:
         breaking(service, key, when)
 
-    return named(name, f"{key} is a server error: {name.replace('_', ' ')}.", apply)
+    return named(name, f"{key} causes a server error: {name.replace('_', ' ')}.", apply)
 
 
 for _requirement, _broken in _BREAKS.items():
@@ -75,7 +75,7 @@ def _that_creates_all_the_same(key: str) -> Callable[[Service], None]:
         return creating
 
     name = "what_is_no_list_of_users_is_refused_and_creates"
-    return named(name, f"{key} refuses it, and creates a rule.", lambda service: handling(service, key, make))
+    return named(name, f"{key} refuses the call, but creates a rule.", lambda service: handling(service, key, make))
 
 
 for _requirement, _key in _CREATIONS.items():
