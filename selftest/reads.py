@@ -1,4 +1,4 @@
-"""What a target shows, as values that can be compared."""
+"""What a target shows, and what a report says, as values that can be compared."""
 
 from __future__ import annotations
 
@@ -12,12 +12,25 @@ from conformance.http.client import Client
 from conformance.target.spots import Spot, Spots
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from conformance.target.profile import Profile
 
 #: How many reads wait at the same time for a slow service.
 _AT_ONCE = 16
 #: Fields that change with every write; no operation sets them back.
 _MOVING = ("created_at", "updated_at", "last_activity_at")
+
+
+def report_of(folder: Path) -> dict[str, Any]:
+    """Return the JSON report in the folder of a run."""
+    report: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    return report
+
+
+def rows_of(folder: Path) -> dict[str, Any]:
+    """Return the rows of the JSON report in the folder of a run, by requirement."""
+    return {row["id"]: row for row in report_of(folder)["requirements"]}
 
 
 def path_of(path: str, spot: Spot) -> str | None:

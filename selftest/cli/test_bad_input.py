@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -17,6 +16,7 @@ from conformance.results.reading import read_record
 from conformance.target import load_profile
 from selftest.conftest import run_conformance
 from selftest.processes import started, unused_port, wait_for_checks
+from selftest.reads import report_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -378,7 +378,7 @@ def test_a_reader_who_closes_the_pipe_changes_no_verdict(tmp_path: Path, command
 
 
 def assert_nothing_passed(folder: Path) -> None:
-    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    report = report_of(folder)
     assert report["verdict"] == "could not run"
     assert not [row["id"] for row in report["requirements"] if row["verdict"] == "passed"]
     assert (folder / "index.html").is_file()

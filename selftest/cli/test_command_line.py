@@ -22,6 +22,7 @@ from conformance.reports import WRITTEN
 from conformance.target.embedded import prepared_service
 from conformance.target.provisioning.calls import Answer
 from selftest.conftest import VERSION, lacking, serving
+from selftest.reads import report_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +74,7 @@ def test_two_runs_with_one_seed_have_the_same_result(conformance: Callable[..., 
     for out in ("first", "second"):
         outcome = conformance("run", "--area", "job-token-scope", "--max-examples", "5", "--seed", "7", "--out", out)
         assert outcome.code == ExitCode.CONFORMANT, outcome.text
-        report = json.loads((tmp_path / out / "report.json").read_text(encoding="utf-8"))
+        report = report_of(tmp_path / out)
         rows.append([(row["id"], row["verdict"], row["observations"]) for row in report["requirements"]])
     assert rows[0] == rows[1]
 
@@ -203,9 +204,7 @@ def test_plain_pytest_gives_the_same_result_as_the_command(
         check=False,
     )
     assert plain.returncode == command.code == ExitCode.CONFORMANT, plain.stdout + plain.stderr
-    reports = [
-        json.loads((tmp_path / name / "report.json").read_text(encoding="utf-8")) for name in ("command", "plain")
-    ]
+    reports = [report_of(tmp_path / name) for name in ("command", "plain")]
     verdicts = [[(row["id"], row["verdict"]) for row in report["requirements"]] for report in reports]
     assert verdicts[0] == verdicts[1]
     # The command to continue either run names no path of tests, and writes each option with its value as one word.

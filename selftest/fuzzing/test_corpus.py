@@ -17,6 +17,7 @@ from conformance.errors import UsageError
 from conformance.fuzzing import Budget, Corpus, DrawnCase
 from conformance.fuzzing.corpus import FAILED_AT_MOST, FOLDER, corpus_folder, shape
 from conformance.reference.parameters import Parameters
+from selftest.reads import report_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -342,7 +343,7 @@ def test_the_next_run_sends_failed_cases_first_and_the_report_says_so(
     def run() -> tuple[Any, dict[str, int]]:
         asked = ("--target", "target.yaml", "--out", "out", "--max-examples", "6", "--corpus", "nights")
         outcome = conformance("run", *asked, "--", "-k", "test_fuzz and updateJobTokenScope")
-        report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+        report = report_of(tmp_path / "out")
         return outcome, report["run"]["drawn"]
 
     with monkeypatch.context() as broken:

@@ -11,6 +11,7 @@ from conformance.errors import ExitCode
 from conformance.reference.errors import InvalidError
 from conformance.reference.parameters import Parameters
 from selftest.altering import altering
+from selftest.reads import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,8 +42,7 @@ def run(
     def go(*options: str) -> tuple[Any, Rows]:
         write_profile(service, base_url)
         outcome = conformance("run", "--target", "target.yaml", "--out", "out", *AREA, *options)
-        report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
-        return outcome, {row["id"]: row for row in report["requirements"]}
+        return outcome, rows_of(tmp_path / "out")
 
     return go
 

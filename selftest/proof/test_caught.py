@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from conformance.errors import ExitCode
 from conformance.reference import Service
 from conformance.reference.identity import Role
 from selftest.altering import altering
+from selftest.reads import report_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,7 +98,7 @@ def test_a_fault_fails_the_requirement_that_it_violates(
     # The requirement's own tests are enough, and generated calls show the same with few cases.
     few = ("--requirement", FAULTS[fault], "--max-examples", "3", "--corpus", "none")
     outcome = conformance("run", "--target", "target.yaml", "--out", "out", *few)
-    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    report = report_of(tmp_path / "out")
     failed = {row["id"] for row in report["requirements"] if row["verdict"] == "failed"}
     assert outcome.code == ExitCode.NON_CONFORMANT, outcome.text
     assert FAULTS[fault] in failed, failed

@@ -44,6 +44,7 @@ from selftest.proof.hostile import (
     serving,
     whole,
 )
+from selftest.reads import report_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -401,8 +402,7 @@ def whole_report(folder: Path) -> dict[str, Any]:
     ET.parse(folder / "junit.xml")  # noqa: S314 - our own file
     lines = (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["kind"] for line in lines][-1] == "footer"
-    report: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    return report
+    return report_of(folder)
 
 
 def after(calls: int, make: Callable[[Server], Answer]) -> Callable[[Server, Relay], Answer]:

@@ -13,6 +13,7 @@ from conformance.reference.areas.approval_rule_records import home_of
 from conformance.reference.areas.approval_rules import ApprovalRules
 from conformance.reference.http import Response, no_content
 from conformance.target.embedded import prepared_service, profile_data
+from selftest.reads import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,8 +97,7 @@ def test_a_target_that_differs_wherever_the_text_allows_it_is_conformant(
         write_profile(service, server.base_url, fixtures=described["fixtures"], features=described["features"])
         few = ("--max-examples", "1", "--corpus", "none")
         outcome = conformance("run", "--target", "target.yaml", "--out", "out", *few)
-    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
-    rows = {row["id"]: row for row in report["requirements"]}
+    rows = rows_of(tmp_path / "out")
     unverified = {
         name: (row["verdict"], row["detail"], row["failures"][:1])
         for name, row in rows.items()

@@ -25,6 +25,7 @@ from conformance.runner.plugin import SESSION
 from conformance.runner.session import Mode, Session
 from conformance.target.embedded import prepared_service
 from selftest.conftest import VERSION
+from selftest.reads import report_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,7 +80,7 @@ def test_a_server_without_any_operation_is_a_wrong_address_and_no_failure(
     outcome = conformance("run", "-q", "--target", "target.yaml", "--out", "out", "--area", "approval-settings")
     assert outcome.code == ExitCode.COULD_NOT_RUN, outcome.text[-3000:]
     assert "Nothing of this API is there" in outcome.text
-    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    report = report_of(tmp_path / "out")
     assert not [row for row in report["requirements"] if row["verdict"] in ("passed", "failed")]
 
 
@@ -167,5 +168,5 @@ def closed_port() -> int:
 
 
 def passed(folder: Path) -> list[str]:
-    report = json.loads((folder / "out" / "report.json").read_text(encoding="utf-8"))
+    report = report_of(folder / "out")
     return [row["id"] for row in report["requirements"] if row["verdict"] == "passed"]

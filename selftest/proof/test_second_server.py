@@ -17,6 +17,7 @@ from conformance.target.provisioning import Order, provision
 from conformance.target.provisioning.calls import Calls, by_http
 from conformance.target.provisioning.files import Made, Secrets
 from conformance.target.provisioning.profiles import by_value, profile_data
+from selftest.reads import report_of
 from selftest.second_server.app import App
 from selftest.second_server.by_hand import complete
 from selftest.second_server.choices import CHOICES
@@ -92,7 +93,7 @@ def assert_conformant(kind: Kind, conformance: Callable[..., Any], folder: Path)
         (folder / "target.yaml").write_text(json.dumps(profile_of(server)), encoding="utf-8")
         few = ("--max-examples", "3", "--corpus", "none")
         outcome = conformance("run", "--target", "target.yaml", "--out", "out", *few)
-    report = json.loads((folder / "out" / "report.json").read_text(encoding="utf-8"))
+    report = report_of(folder / "out")
     unverified = {
         row["id"]: (row["verdict"], row["detail"], row["failures"][:1])
         for row in report["requirements"]

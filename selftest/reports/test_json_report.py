@@ -17,6 +17,7 @@ from conformance.results.reading import read_record
 from conformance.results.record import Outcome, Reason, RunRecord, TestOutcome
 from conformance.results.recorder import Recorder
 from conformance.results.verdicts import EXIT_CODES, RunVerdict, Verdict, add_up
+from selftest.reads import report_of
 from selftest.reports.report_samples import CONFORMANT, CURL, INCOMPLETE, NON_CONFORMANT, SAMPLES
 
 if TYPE_CHECKING:
@@ -37,12 +38,12 @@ def _row(record: RunRecord, name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", [name for name in SAMPLES if name != "odd"])
 def test_every_report_is_valid_against_its_schema(name: str, rendered: dict[str, Path]) -> None:
-    document = json.loads((rendered[name] / "report.json").read_text(encoding="utf-8"))
+    document = report_of(rendered[name])
     assert not _problems(REPORT_SCHEMA, document)
 
 
 def test_a_record_with_unusual_content_is_complete_and_valid(rendered: dict[str, Path]) -> None:
-    document = json.loads((rendered["odd"] / "report.json").read_text(encoding="utf-8"))
+    document = report_of(rendered["odd"])
     assert not _problems(REPORT_SCHEMA, document)
     huge = next(row for row in document["requirements"] if row["id"] == "scope.huge")
     assert len(huge["failures"]) == 41

@@ -17,6 +17,7 @@ from conformance.reports.terminal import summary
 from conformance.results.record import Reason
 from conformance.results.text import clip
 from conformance.results.verdicts import Verdict, add_up
+from selftest.reads import report_of
 from selftest.reports.report_samples import (
     CONFORMANT,
     EMPTY,
@@ -48,7 +49,7 @@ def _files(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_format_has_the_same_verdict(name: str, rendered: dict[str, Path]) -> None:
     folder, verdict = rendered[name], VERDICTS[name]
-    assert json.loads((folder / "report.json").read_text(encoding="utf-8"))["verdict"] == verdict
+    assert report_of(folder)["verdict"] == verdict
     properties = ET.parse(folder / "junit.xml").getroot().iterfind("testsuite/properties/property")  # noqa: S314 - ours
     assert {entry.get("value") for entry in properties if entry.get("name") == "verdict"} == {verdict}
     assert f'<span class="word">{verdict}</span>' in (folder / "index.html").read_text(encoding="utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import signal
 import subprocess
@@ -22,6 +21,7 @@ from conformance.runner.location import SUITE_FOLDER
 from conformance.target.embedded import profile_data
 from selftest.conftest import VERSION
 from selftest.processes import unused_port
+from selftest.reads import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,11 +55,6 @@ def test_an_open_requirement_says_what_to_add_and_can_be_run_alone(
     nothing = conformance("run", "--target", "target.yaml", "--failed", "again", "--out", "third")
     assert nothing.code == ExitCode.USAGE
     assert "there is nothing to repeat" in nothing.text
-
-
-def rows_of(folder: Path) -> dict[str, Any]:
-    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    return {row["id"]: row for row in report["requirements"]}
 
 
 def test_a_run_first_removes_the_reports_of_the_run_before(conformance: Callable[..., Any], tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import pytest
 
 from conformance.reference import EmbeddedServer
 from conformance.target.embedded import prepared_service
+from selftest.reads import report_of, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,8 +49,7 @@ def test_a_read_only_run_sends_only_reads_and_says_what_it_could_not_verify(
         outcome = conformance("run", "--read-only", *few, *options)
     assert methods == {"GET"}
     assert outcome.code == 6, outcome.text[-2000:]
-    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
-    rows = {row["id"]: row for row in report["requirements"] if row["area"] == AREA}
+    rows = rows_of(tmp_path / "out")
     assert {rows[name]["verdict"] for name in KNOWN} == {"failed"}
     assert {rows[name]["known_failure"]["owner"] for name in KNOWN} == {"team A"}
     assert rows["approval-settings.group.read"]["verdict"] == "passed"
@@ -60,7 +59,7 @@ def test_a_read_only_run_sends_only_reads_and_says_what_it_could_not_verify(
 def test_a_run_starts_no_test_when_its_minutes_are_over(conformance: Callable[..., Any], tmp_path: Path) -> None:
     outcome = conformance("run", "--minutes", "0.0001", "--area", AREA, "--out", "out")
     assert outcome.code == 6, outcome.text[-2000:]
-    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    report = report_of(tmp_path / "out")
     reasons = {
         row["reason"] for row in report["requirements"] if row["area"] == AREA and row["verdict"] == "not tested"
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
@@ -18,6 +17,7 @@ from conformance.reference.identity import Group, Role
 from conformance.results.reading import read_record
 from conformance.target.embedded import prepared_service, profile_data
 from selftest.conftest import lacking
+from selftest.reads import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -80,8 +80,7 @@ def judged(conformance: Callable[..., Any], write_profile: Callable[..., Path], 
             write_profile(service, server.base_url, limits={"timeout_seconds": 5, "deadline_seconds": 2})
             options = ("--target", "target.yaml", "--out", "out", "--corpus", "none", "--seed", "1")
             outcome = conformance("run", *options, *arguments)
-        report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
-        return outcome.code, outcome.text, {row["id"]: row for row in report["requirements"]}
+        return outcome.code, outcome.text, rows_of(tmp_path / "out")
 
     return run
 
@@ -231,8 +230,7 @@ def test_what_newer_versions_may_lack_is_open_unless_the_profile_declares_it(
         write_profile(service, server.base_url, version=version)
         options = ("--target", "target.yaml", "--out", "out", "--corpus", "none")
         outcome = conformance("run", *options, "--area", "project-approval-configuration")
-    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
-    read = next(row for row in report["requirements"] if row["id"] == "project-approval-configuration.read")
+    read = rows_of(tmp_path / "out")["project-approval-configuration.read"]
     assert read["verdict"] == "inconclusive"
     assert "`approval_configuration: false`" in read["detail"]
     assert outcome.code == 6, outcome.text[-2000:]
@@ -252,8 +250,7 @@ def test_an_unimplemented_operation_fails_once_and_does_not_affect_others(
         fixtures["integrations"] = fixtures["integrations"][:1]
         write_profile(service, server.base_url, version="unknown", fixtures=fixtures)
         outcome = conformance("run", "--target", "target.yaml", "--out", "out", "--corpus", "none", *_DRAWS)
-    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
-    rows = {row["id"]: row for row in report["requirements"]}
+    rows = rows_of(tmp_path / "out")
     assert outcome.code == 1, outcome.text[-3000:]
     assert {name for name, row in rows.items() if row["verdict"] in ("failed", "unstable")} == {
         "approval-settings.group.read",

@@ -11,6 +11,7 @@ from conformance.contract import Contract
 from conformance.proof import all_faults
 from conformance.target.embedded import prepared_service, profile_data
 from selftest.conftest import VERSION, serving
+from selftest.reads import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +35,5 @@ def test_a_fault_in_an_undeclared_feature_is_a_note(
         (tmp_path / "target.yaml").write_text(json.dumps(data), encoding="utf-8")
         chosen = ("--requirement", ASKED_FOR, "--requirement", FAULTY, "--max-examples", "1")
         outcome = conformance("run", "-q", "--target", "target.yaml", "--out", "out", *chosen)
-    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
-    verdict = next(row["verdict"] for row in report["requirements"] if row["id"] == FAULTY)
+    verdict = rows_of(tmp_path / "out")[FAULTY]["verdict"]
     assert (outcome.code, verdict) == ((1, "failed") if declared else (0, "not applicable")), outcome.text

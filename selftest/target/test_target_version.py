@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from conformance.target.embedded import prepared_service, profile_data
 from conformance.target.profile import profile_from
 from conformance.target.version import contradiction, resolved
 from selftest.conftest import serving
+from selftest.reads import report_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,8 +46,7 @@ def answering_with(service: Service, body: Any, *keys: str, status: int = 200) -
 
 
 def run_of(folder: Path) -> dict[str, Any]:
-    report: dict[str, Any] = json.loads((folder / "out" / "report.json").read_text(encoding="utf-8"))
-    return report
+    return report_of(folder / "out")
 
 
 def profile(service: Service, base_url: str, *, version: str = "auto") -> Profile:

@@ -30,6 +30,7 @@ from conformance.results.record import (
 from conformance.runner.options import Options
 from conformance.versions.readiness import Ready, affected, assess, by_cause, in_words, interval
 from selftest.conftest import run_conformance, serving
+from selftest.reads import report_of
 from selftest.reports.report_samples import FOOTER, HEADER, STORY, failed, left_open, passed, planned
 
 if TYPE_CHECKING:
@@ -223,7 +224,7 @@ def test_the_command_names_what_prevents_the_newer_version(asked: tuple[CommandO
 
 def test_its_report_shows_it(asked: tuple[CommandOutcome, Path]) -> None:
     _, folder = asked
-    report = json.loads((folder / "as-of-18.0" / "report.json").read_text(encoding="utf-8"))
+    report = report_of(folder / "as-of-18.0")
     assert report["readiness"] == json.loads((folder / "readiness.json").read_text(encoding="utf-8"))
     page = (folder / "as-of-18.0" / "index.html").read_text(encoding="utf-8")
     assert "What an upgrade from 17.1 to 18.0 would meet: not ready" in page

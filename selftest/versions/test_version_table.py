@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from conformance.target.embedded import profile_data
 from conformance.versions.timeline import TimelineState, timeline
 from selftest.altering import altering
 from selftest.conftest import run_conformance, serving
+from selftest.reads import rows_of
 from selftest.reports.report_samples import FOOTER, HEADER, STORY, failed, left_open, passed, planned
 
 if TYPE_CHECKING:
@@ -129,8 +129,7 @@ def outcome(
         arguments = ("run", "--target", "target.yaml", "--out", "out", "--", "-k", "test_version_table")
         finished = run_conformance(*arguments, cwd=folder)
     assert "Traceback" not in finished.text, finished.text
-    report = json.loads((folder / "out" / "report.json").read_text(encoding="utf-8"))
-    return request.param.__name__, {row["id"]: row for row in report["requirements"]}, calls
+    return request.param.__name__, rows_of(folder / "out"), calls
 
 
 EXPECTED = {
