@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import re
-import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from pydantic import TypeAdapter
 
 from conformance.contract import Contract
 from selftest.contract.published_examples import PublishedExample, published_examples, record_names
+from selftest.npm import with_packages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -155,17 +155,7 @@ def modelled(models: ModuleType, example: PublishedExample) -> Any:
 @pytest.fixture(scope="module")
 def typescript(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the generator and the compiler, which npm installs."""
-    if shutil.which("npm") is None:
-        pytest.skip("npm is not installed, so that no TypeScript can be generated")
-    folder = tmp_path_factory.mktemp("npm")
-    command = ["npm", "install", "--prefer-offline", "--no-audit", "--no-fund", "--ignore-scripts", *TYPESCRIPT]
-    try:
-        finished = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=180)
-    except subprocess.TimeoutExpired:
-        pytest.skip("npm did not bring the TypeScript generator in time")
-    if finished.returncode != 0:
-        pytest.skip(f"npm cannot bring the TypeScript generator: {finished.stderr.strip()[-200:]}")
-    return folder / "node_modules" / ".bin"
+    return with_packages(tmp_path_factory.mktemp("npm"), *TYPESCRIPT) / "node_modules" / ".bin"
 
 
 def test_openapi_typescript_makes_types_that_fit_every_example(typescript: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from conformance.reference import Choices, EmbeddedServer, Service
 from conformance.target.embedded import prepared_service
 from selftest.conftest import NO_AUTHORITIES
+from selftest.reference.reviews import Review
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -66,3 +67,9 @@ def served(module_server: Served) -> Served:
     """One server for all tests of a module; its seeded world is restored before each of them."""
     module_server.service.reset()
     return module_server
+
+
+@pytest.fixture
+def review(served: Served) -> Review:
+    """A merge request of that server."""
+    return Review(served)

@@ -2,58 +2,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from conformance.reference import Choices
+from selftest.reference.reviews import BEFORE_16, RULE, Review
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import httpx
-
     from selftest.reference.conftest import Served
-
-RULE = {
-    *("id", "name", "rule_type", "eligible_approvers", "approvals_required", "users", "groups"),
-    *("contains_hidden_groups", "source_rule", "overridden"),
-}
-BEFORE = "15.11"  # the project configuration can be changed through the API
-
-
-class Review:
-    """The rules of a merge request, and what they depend on in its project."""
-
-    def __init__(self, served: Served, fixture: str = "merge_request") -> None:
-        found = served.service.world.one(fixture)
-        self.served = served
-        self.project = f"/projects/{found.extra['project_id']}"
-        self.path = f"{self.project}/merge_requests/{found.extra['iid']}"
-
-    def get(self, what: str, actor: str = "maintainer") -> Any:
-        answer = self.served.acting_as(actor).get(f"{self.path}/{what}", params={"per_page": 100})
-        return answer.raise_for_status().json()
-
-    def try_rule(self, actor: str = "maintainer", **said: object) -> httpx.Response:
-        return self.served.acting_as(actor).post(f"{self.path}/approval_rules", json=said)
-
-    def rule(self, actor: str = "maintainer", **said: object) -> dict[str, Any]:
-        answer = self.try_rule(actor, **{"name": "Own rule", "approvals_required": 1, **said})
-        made: dict[str, Any] = answer.raise_for_status().json()
-        return made
-
-    def project_rule(self, **said: object) -> dict[str, Any]:
-        body = {"name": "Project rule", "approvals_required": 1, **said}
-        answer = self.served.acting_as("maintainer").post(f"{self.project}/approval_rules", json=body)
-        made: dict[str, Any] = answer.raise_for_status().json()
-        return made
-
-    def user(self, name: str) -> int:
-        return self.served.service.world.actors[name].id
-
-
-@pytest.fixture
-def review(served: Served) -> Review:
-    return Review(served)
 
 
 def test_a_copy_has_the_name_users_and_groups_of_the_project_rule(review: Review) -> None:
@@ -163,7 +118,7 @@ def test_by_choice_rules_of_the_system_count_as_overwriting(serve: Callable[...,
 
 def test_a_project_can_forbid_rules_of_merge_requests(serve: Callable[..., Served]) -> None:
     for enforced, code in ((True, 403), (False, 201)):
-        review = Review(serve(BEFORE, Choices(overriding_enforced=enforced)))
+        review = Review(serve(BEFORE_16, Choices(overriding_enforced=enforced)))
         rule = review.rule()["id"]
         change = {"disable_overriding_approvers_per_merge_request": True}
         configuration = f"{review.project}/approvals"

@@ -1,16 +1,15 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from conformance.reference import Choices
 from conformance.reference.choices import Counting, Repeat
+from selftest.reference.reviews import BEFORE_16, RULE, Review
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import httpx
 
     from selftest.reference.conftest import Served
 
@@ -19,58 +18,6 @@ STATUS = {
     *("id", "iid", "project_id", "title", "description", "state", "created_at", "updated_at", "merge_status"),
     *("approvals_required", "approvals_left", "approved_by"),
 }
-RULE = {
-    *("id", "name", "rule_type", "eligible_approvers", "approvals_required", "users", "groups"),
-    *("contains_hidden_groups", "source_rule", "overridden"),
-}
-BEFORE = "15.11"  # the project configuration can be changed through the API
-
-
-class Review:
-    """A merge request as its reviewers see it."""
-
-    def __init__(self, served: Served, fixture: str = "merge_request") -> None:
-        found = served.service.world.one(fixture)
-        self.served = served
-        self.id = found.id
-        self.sha = str(found.extra["sha"])
-        self.project = f"/projects/{found.extra['project_id']}"
-        self.path = f"{self.project}/merge_requests/{found.extra['iid']}"
-
-    def get(self, what: str, actor: str = "maintainer") -> Any:
-        answer = self.served.acting_as(actor).get(f"{self.path}/{what}", params={"per_page": 100})
-        return answer.raise_for_status().json()
-
-    def act(self, actor: str, what: str = "approve", **said: object) -> httpx.Response:
-        method = "PUT" if what == "reset_approvals" else "POST"
-        return self.served.acting_as(actor).request(method, f"{self.path}/{what}", json=said)
-
-    def rule(self, actor: str = "maintainer", **said: object) -> dict[str, Any]:
-        body = {"name": "Own rule", "approvals_required": 1, **said}
-        answer = self.served.acting_as(actor).post(f"{self.path}/approval_rules", json=body)
-        made: dict[str, Any] = answer.raise_for_status().json()
-        return made
-
-    def project_rule(self, **said: object) -> dict[str, Any]:
-        body = {"name": "Project rule", "approvals_required": 1, **said}
-        answer = self.served.acting_as("maintainer").post(f"{self.project}/approval_rules", json=body)
-        made: dict[str, Any] = answer.raise_for_status().json()
-        return made
-
-    def configure(self, **said: object) -> None:
-        self.served.acting_as("maintainer").post(f"{self.project}/approvals", json=said).raise_for_status()
-
-    def approved_by(self) -> list[str]:
-        names = {record.username: name for name, record in self.served.service.world.actors.items()}
-        return [names[entry["user"]["username"]] for entry in self.get("approvals")["approved_by"]]
-
-    def user(self, name: str) -> int:
-        return self.served.service.world.actors[name].id
-
-
-@pytest.fixture
-def review(served: Served) -> Review:
-    return Review(served)
 
 
 def test_an_approval_counts_until_it_is_withdrawn(review: Review) -> None:
@@ -199,7 +146,7 @@ def test_by_choice_only_users_named_by_a_rule_may_approve(serve: Callable[..., S
 
 
 def test_whether_authors_and_committers_may_approve_is_configured(serve: Callable[..., Served]) -> None:
-    review = Review(serve(BEFORE))
+    review = Review(serve(BEFORE_16))
     author = review.user("author")
     own = review.rule(user_ids=[author])["id"]
 
@@ -219,7 +166,7 @@ def test_whether_authors_and_committers_may_approve_is_configured(serve: Callabl
 
 
 def test_a_password_is_required_if_the_configuration_says_so(serve: Callable[..., Served]) -> None:
-    review = Review(serve(BEFORE))
+    review = Review(serve(BEFORE_16))
     review.configure(require_password_to_approve=True)
     password = review.served.service.world.actors["approver"].password
     other = review.served.service.world.actors["second_approver"].password
@@ -327,7 +274,7 @@ def test_reading_requires_a_reporter_and_changing_rules_a_developer(review: Revi
 
 
 def test_a_reset_of_the_world_removes_rules_approvals_and_configuration(serve: Callable[..., Served]) -> None:
-    review = Review(serve(BEFORE))
+    review = Review(serve(BEFORE_16))
     before = review.get("approvals"), review.get("approval_state")
     review.rule()
     review.act("approver")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.contract import Contract
+from selftest.npm import with_packages
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -27,16 +28,7 @@ VERSION = "17.7"
 @pytest.fixture(scope="module")
 def javascript(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the clients that npm installs, and the script that uses them."""
-    if shutil.which("npm") is None or shutil.which("node") is None:
-        pytest.skip("node and npm are not installed, so that no client of JavaScript can be tried")
-    folder = tmp_path_factory.mktemp("npm")
-    command = ["npm", "install", "--prefer-offline", "--no-audit", "--no-fund", "--ignore-scripts", *PACKAGES]
-    try:
-        finished = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=180)
-    except subprocess.TimeoutExpired:
-        pytest.skip("npm did not bring the clients in time")
-    if finished.returncode != 0:
-        pytest.skip(f"npm cannot bring the clients: {finished.stderr.strip()[-200:]}")
+    folder = with_packages(tmp_path_factory.mktemp("npm"), *PACKAGES)
     shutil.copy(Path(__file__).with_name("clients.mjs"), folder)
     return folder
 

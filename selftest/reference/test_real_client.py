@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import gitlab
 import pytest
 
+from selftest.reference.reviews import BEFORE_16
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
 
     from selftest.reference.conftest import Served
 
-BEFORE_16 = "15.11"  # the approval configuration of a project can be changed through the API
 SLACK = {"webhook": "https://chat.example.com/hook"}
 
 
