@@ -1,4 +1,4 @@
-"""Alter responses of the reference before they are sent, for tests that need a service with exactly one fault."""
+"""Watch the calls to a reference, or alter its responses, for tests that need a service with exactly one fault."""
 
 from __future__ import annotations
 
@@ -10,6 +10,18 @@ if TYPE_CHECKING:
     from conformance.reference import Service
     from conformance.reference.http import Request, Response
     from conformance.reference.routing import Route
+
+
+def called(service: Service) -> list[str]:
+    """Return a list that gets the key of each route that is called from now on, such as `GET /version`."""
+    keys: list[str] = []
+
+    def note(route: Route, _: Request, response: Response) -> Response:
+        keys.append(route.key)
+        return response
+
+    service.transformers.append(note)
+    return keys
 
 
 def altering(

@@ -10,14 +10,13 @@ import pytest
 
 from conformance.cli.several import worst_of
 from conformance.errors import ExitCode
+from selftest.altering import called
 from selftest.conftest import Outcome, run_conformance, serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from conformance.reference.http import Request, Response
-    from conformance.reference.routing import Route
 
 ID = "job-token-scope.settings.inbound-enabled"
 
@@ -48,13 +47,7 @@ def test_two_profiles_of_one_project_are_refused_before_the_first_call(
     conformance: Callable[..., Outcome], write_profile: Callable[..., Path], tmp_path: Path
 ) -> None:
     with serving() as (service, base_url):
-        calls: list[str] = []
-
-        def note(route: Route, _: Request, response: Response) -> Response:
-            calls.append(route.key)
-            return response
-
-        service.transformers.append(note)
+        calls = called(service)
         write_profile(service, base_url, name="one.yaml")
         write_profile(service, f"{base_url}/", name="other.yaml")
         outcome = conformance("run", "--target=one.yaml", "--target=other.yaml", "--out=out", "-q")

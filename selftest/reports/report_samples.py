@@ -25,6 +25,7 @@ from conformance.results.record import (
     TestOutcome,
 )
 from conformance.results.recorder import Recorder
+from conformance.results.verdicts import add_up
 
 STORY = "tests/scenarios/test_job_token_scope.py::test_switching_the_limit"
 FUZZ = "tests/contract/test_operations.py::test_answers[GET /projects/{id}]"
@@ -107,6 +108,23 @@ def record(
     """Make a record; its only test took three seconds unless stated otherwise."""
     ends = (TestEnd(STORY, TestOutcome.PASSED, 3.0, 30),) if tests is None else tests
     return RunRecord(header, plan, checks, ends, footer)
+
+
+def written(run: RunRecord, folder: Path) -> Path:
+    """Write a record as a run does, with the verdict in its footer, and return its file."""
+    recorder = Recorder(folder / "results.jsonl")
+    recorder.write(run.header)
+    recorder.write_plan(run.plan)
+    for check in run.checks:
+        recorder.write(check)
+    for end in run.tests:
+        recorder.write(end)
+    if run.footer is None:
+        recorder.close()
+    else:
+        result = add_up(run)
+        recorder.close_with(replace(run.footer, verdict=result.verdict, exit_code=result.exit_code))
+    return recorder.file
 
 
 CONFORMANT = record(
@@ -262,19 +280,9 @@ def merged(*shards: RunRecord) -> RunRecord:
     with TemporaryDirectory() as folder:
         parts = []
         for number, shard in enumerate(shards):
-            recorder = Recorder(Path(folder) / str(number) / "results.jsonl")
-            recorder.write(shard.header)
-            recorder.write_plan(shard.plan)
-            for check in shard.checks:
-                recorder.write(check)
-            for end in shard.tests:
-                recorder.write(end)
-            if shard.footer is None:
-                recorder.close()
-            else:
-                recorder.close_with(shard.footer)
-            rows = tuple(json.loads(line) for line in recorder.file.read_text(encoding="utf-8").splitlines())
-            parts.append(Part(f"shard {number + 1}", read_record(recorder.file), rows))
+            file = written(shard, Path(folder) / str(number))
+            rows = tuple(json.loads(line) for line in file.read_text(encoding="utf-8").splitlines())
+            parts.append(Part(f"shard {number + 1}", read_record(file), rows))
         return merge_into(Recorder(Path(folder) / "all" / "results.jsonl"), parts)[0]
 
 

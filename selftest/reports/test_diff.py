@@ -14,9 +14,7 @@ from conformance.contract.yaml_files import first_problem
 from conformance.reports.diff import Difference, Sort, as_html, as_json, as_markdown, as_text, compare
 from conformance.reports.facts import Facts
 from conformance.results.record import Latency, Outcome, Reason, RunRecord
-from conformance.results.recorder import Recorder
 from selftest.reports.report_samples import (
-    FOOTER,
     HEADER,
     SAMPLES,
     failed,
@@ -25,6 +23,7 @@ from selftest.reports.report_samples import (
     passed,
     planned,
     record,
+    written,
 )
 
 if TYPE_CHECKING:
@@ -165,25 +164,13 @@ def test_every_format_works_for_every_sample(name: str) -> None:
     assert "<script>alert" not in as_html(found, regressions)
 
 
-def _written(run: RunRecord, folder: Path) -> Path:
-    recorder = Recorder(folder / "results.jsonl")
-    recorder.write(run.header)
-    recorder.write_plan(run.plan)
-    for check in run.checks:
-        recorder.write(check)
-    for end in run.tests:
-        recorder.write(end)
-    recorder.close_with(replace(FOOTER, verdict=str(Facts.of(run).result.verdict)))
-    return folder
-
-
 def _diff(*arguments: Any) -> tuple[int, str]:
     result = CliRunner().invoke(commands, ["diff", *map(str, arguments)], standalone_mode=False)
     return int(result.return_value or 0), result.output
 
 
 def test_the_command_ends_with_1_on_the_kinds_in_fail_on(tmp_path: Path) -> None:
-    old, new = _written(OLD, tmp_path / "old"), _written(NEW, tmp_path / "new")
+    old, new = written(OLD, tmp_path / "old").parent, written(NEW, tmp_path / "new").parent
     code, text = _diff(old, new / "results.jsonl")
     assert code == 1
     assert "2 regressions: 1 newly failing, 1 lost coverage; besides: 1 newly unstable, 1 changed observation" in text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,10 +14,9 @@ from conformance.reports import json_report
 from conformance.reports.facts import Facts
 from conformance.results.reading import read_record
 from conformance.results.record import Outcome, Reason, RunRecord, TestOutcome
-from conformance.results.recorder import Recorder
-from conformance.results.verdicts import EXIT_CODES, RunVerdict, Verdict, add_up
+from conformance.results.verdicts import EXIT_CODES, RunVerdict, Verdict
 from selftest.reads import report_of
-from selftest.reports.report_samples import CONFORMANT, CURL, INCOMPLETE, NON_CONFORMANT, SAMPLES
+from selftest.reports.report_samples import CONFORMANT, CURL, INCOMPLETE, NON_CONFORMANT, SAMPLES, written
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -139,20 +137,10 @@ def test_a_truncated_report_says_so() -> None:
 @pytest.mark.parametrize("name", [name for name in SAMPLES if name != "odd"])
 def test_every_line_of_a_record_is_valid_and_renders_like_the_record(name: str, tmp_path: Path) -> None:
     record = SAMPLES[name]
-    recorder = Recorder(tmp_path / "results.jsonl")
-    recorder.write(record.header)
-    recorder.write_plan(record.plan)
-    for check in record.checks:
-        recorder.write(check)
-    for end in record.tests:
-        recorder.write(end)
-    if record.footer:
-        result = add_up(record)
-        recorder.close_with(replace(record.footer, verdict=result.verdict, exit_code=result.exit_code))
-    recorder.close()
-    for line in recorder.file.read_text(encoding="utf-8").splitlines():
+    file = written(record, tmp_path)
+    for line in file.read_text(encoding="utf-8").splitlines():
         assert not _problems(RESULTS_SCHEMA, json.loads(line))
-    again = json_report.document(Facts.of(read_record(recorder.file)))
+    again = json_report.document(Facts.of(read_record(file)))
     assert again["requirements"] == json_report.document(Facts.of(record))["requirements"]
     assert again["warnings"] == []
 

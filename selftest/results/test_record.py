@@ -14,25 +14,10 @@ from conformance.results.reading import FIRST_FORM, read_record
 from conformance.results.record import Reason, TestEnd, TestOutcome
 from conformance.results.recorder import Recorder, add_readiness, encoded
 from conformance.results.verdicts import RunVerdict, Verdict, add_up
-from selftest.reports.report_samples import CONFORMANT, FOOTER, NON_CONFORMANT, STORY
+from selftest.reports.report_samples import CONFORMANT, NON_CONFORMANT, STORY, written
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from conformance.results.record import RunRecord
-
-
-def written(record: RunRecord, folder: Path) -> Path:
-    """Write a record as a run does, and return its file."""
-    recorder = Recorder(folder / "results.jsonl")
-    recorder.write(record.header)
-    recorder.write_plan(record.plan)
-    for check in record.checks:
-        recorder.write(check)
-    for end in record.tests:
-        recorder.write(end)
-    recorder.close_with(replace(FOOTER, verdict=add_up(record).verdict))
-    return recorder.file
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from conformance.results.recorder import Recorder, require_writable
 from conformance.runner.precautions import Precautions
 from conformance.target import load_profile
 from conformance.target.ledger import Content, UnwrittenError
+from selftest.altering import called
 from selftest.conftest import in_a_test
 from selftest.proof.test_caught import pages_are_whole
 from selftest.reads import everything_read
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.reference import Service
-    from conformance.reference.http import Request, Response
-    from conformance.reference.routing import Route
 
 FEW = ("-q", "--workers", "1", "--max-examples", "2", "--seed", "1", "--corpus", "none", "--target", "target.yaml")
 
@@ -43,13 +42,7 @@ def test_an_out_folder_that_cannot_be_written_is_reported_before_the_first_call(
     out: str,
 ) -> None:
     service, base_url = reference
-    calls: list[str] = []
-
-    def note(route: Route, _: Request, response: Response) -> Response:
-        calls.append(route.key)
-        return response
-
-    service.transformers.append(note)
+    calls = called(service)
     write_profile(service, base_url, version="auto")
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     (tmp_path / "folder" / "results.jsonl").mkdir(parents=True)  # root may write to a read-only folder
