@@ -22,7 +22,7 @@ def tell(story: Story) -> None:
     for chapter in (
         _rules_of_two_projects,
         _usernames_alone,
-        _twins_and_pages,
+        _rules_of_one_name_and_pages,
         _names,
         _branches,
         _hidden_groups_after_an_update,
@@ -91,7 +91,7 @@ def _usernames_alone(story: Story) -> None:
     story.call("", "GET", f"{at_path(story, 'public_project')}/approval_rules?page=1&per_page=9")
 
 
-def _twins_and_pages(story: Story) -> None:
+def _rules_of_one_name_and_pages(story: Story) -> None:
     rules = f"{at(story, 'project')}/approval_rules"
     story.call("maintainer", "GET", f"{rules}?page=3&per_page=1")
     twin = {"name": "Twin", "approvals_required": 1, "group_ids": [story.world.one("subgroup").id]}
