@@ -33,24 +33,24 @@ command and the option in capitals, such as `CONFORMANCE_RUN_TARGET=staging.yaml
     :depth: 1
     :style: plain
 """
-_EXIT_CODES = "# Exit codes, verdicts and reasons\n\nA job needs the exit code alone; reports tell the rest.\n"
+_EXIT_CODES = "# Exit codes, verdicts and reasons\n\nA CI job needs only the exit code; reports have everything else.\n"
 _VERSION_TABLE = """\
 # The version table
 
-What came, went or changed, and with which version. `conformance readiness` tells where a service stands;
+What was introduced, removed or changed, and at which version. `conformance readiness` checks a service;
 `conformance lint-traffic` finds the clients that still use what is deprecated or removed.
 """
 _REQUIREMENTS = """\
 # Every requirement
 
-What a conformant service does, statement by statement. *must* is judged; *should* is a hint of the text and makes a
+What a conformant service does, statement by statement. *must* is judged; *should* is a recommendation and causes a
 warning; *note* is recorded and never judged.
 """
 _PROFILE = """\
 # The profile of a target
 
-The names that a profile may use. `conformance target --example` prints a commented profile to start from, and
-`conformance target --check` says what does not fit.
+Names that a profile may use. `conformance target --example` prints a commented profile to start from, and
+`conformance target --check` compares it with the target.
 """
 
 

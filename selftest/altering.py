@@ -1,4 +1,4 @@
-"""Answers of the reference that are altered on their way, for tests that need a service which does one thing wrong."""
+"""Watch the calls to a reference, or alter its responses, for tests that need a service with exactly one fault."""
 
 from __future__ import annotations
 
@@ -12,10 +12,22 @@ if TYPE_CHECKING:
     from conformance.reference.routing import Route
 
 
+def called(service: Service) -> list[str]:
+    """Return a list that gets the key of each route that is called from now on, such as `GET /version`."""
+    keys: list[str] = []
+
+    def note(route: Route, _: Request, response: Response) -> Response:
+        keys.append(route.key)
+        return response
+
+    service.transformers.append(note)
+    return keys
+
+
 def altering(
     service: Service, key: str, alter: Callable[[Request, Response], None], *, successes_only: bool = False
 ) -> None:
-    """Alter the answers of one route, such as `GET /version`, refusals among them unless only successes are wanted."""
+    """Alter the responses of one route, such as `GET /version`, including refusals unless `successes_only` is set."""
 
     def transform(route: Route, request: Request, response: Response) -> Response:
         if route.key == key and (response.status < 300 or not successes_only):

@@ -1,4 +1,4 @@
-"""What the suite's own tests share: the command line as a user runs it, and servers to point it at."""
+"""What the selftests share: the command line as a user runs it, and servers to test."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
     from conformance.target import Profile
 
 VERSION = "17.7"
-#: For clients that speak plain HTTP: httpx would read all authorities anew for each of them, which takes 30 ms.
+#: For httpx clients that speak plain HTTP: otherwise each of them reads all certificate authorities, which takes 30 ms.
 NO_AUTHORITIES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-#: Where nobody answers, nobody will: one try more shows all that a minute of them does.
+#: For targets that never answer: one retry shows as much as retries for a minute.
 SHORT_RETRIES = {"call_seconds": 1, "run_seconds": 20}
-#: What runs in this process render, unless all is asked for: the rest takes as long as a short run, and has own tests.
+#: The formats that runs in this process write by default: the others take as long as a short run and have own tests.
 FEW_REPORTS = ("json", "html", "markdown")
 
-#: Folders and files whose tests have all they need, each for itself.
+#: Folders and files whose tests depend on no other test and share nothing costly.
 _INDEPENDENT = frozenset({"cli", "http", "proof", "runner", "suite", "target", "test_ci_files", "test_foreign_faults"})
 #: Files whose tests share runs.
 _SHARING = frozenset({"test_attempts_on_records", "test_parts", "test_private_names", "test_resumed_workers"})
-#: What takes longest is begun first, so that no worker is busy long after the others.
+#: The slowest files start first, so that no worker is still busy long after the others.
 _LONGEST_FIRST = (
     *("test_every_version", "test_combinations", "test_variants", "test_null_targets", "test_legal_targets"),
     "test_second_server",
@@ -62,10 +62,9 @@ _LONGEST_FIRST = (
 
 @pytest.hookimpl(tryfirst=True)  # before the workers read the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """
-    Tell several workers what to share out: single tests where each has all it needs, otherwise whole files.
+    """Tell pytest-xdist what to distribute: single tests if they are independent, otherwise whole files.
 
-    A file's tests often share a costly start, which each worker would make anew.
+    The tests of a file often share a costly start, which each worker would have to repeat.
     """
     items.sort(key=lambda item: [*_LONGEST_FIRST, item.path.stem].index(item.path.stem))
     for item in items:
@@ -75,21 +74,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage seldom, and in nothing that is there before the first test, which takes long to look through."""
+    """Collect garbage seldom, and never look through what exists before the first test, because that takes long."""
     gc.set_threshold(50_000, 10, 5)
     gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _state_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Let runs remember of targets what they like, and find nothing of other runs of this machine."""
+    """Give each selftest its own state folder, so that runs find nothing of other runs on this machine."""
     with patch.dict(os.environ, {"CONFORMANCE_STATE": str(tmp_path_factory.mktemp("state"))}):
         yield
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command left: exit code and texts."""
+    """The result of a command: exit code and output."""
 
     code: int
     out: str
@@ -106,7 +105,7 @@ def run_conformance(
     environment: Mapping[str, str] | None = None,
     formats: Collection[str] = FEW_REPORTS,
 ) -> Outcome:
-    """Run the command in this process: a new one for each of some hundred runs would take most of the time."""
+    """Run the command in this process: a new process for each of some hundred runs would take most of the time."""
     out, err = io.StringIO(), io.StringIO()
     state = {"CONFORMANCE_STATE": os.environ["CONFORMANCE_STATE"]}
     variables = {"COLUMNS": "80", **state, **(os.environ if environment is None else environment)}
@@ -117,7 +116,7 @@ def run_conformance(
         patch.dict(os.environ, variables, clear=True),
         patch.object(sys, "argv", ["conformance", *arguments]),
         patch.object(reports, "render_all", lambda record, folder: reports.render(record, formats, folder)),
-        # A reference that a test broke says so in its log, which is none of the command's.
+        # If a test breaks the reference, the log of the reference says so: that is not output of the command.
         patch.object(logging.getLogger("conformance.reference"), "disabled", new=True),
         pytest.raises(SystemExit) as ended,
     ):
@@ -127,7 +126,7 @@ def run_conformance(
 
 @pytest.fixture
 def conformance(tmp_path: Path) -> Callable[..., Outcome]:
-    """The command line in an empty folder; no traceback is ever shown to a user."""
+    """The command line in an empty folder; it never shows a traceback to a user."""
 
     def command(*arguments: str, **more: Any) -> Outcome:
         outcome = run_conformance(*arguments, cwd=tmp_path, **more)
@@ -139,21 +138,21 @@ def conformance(tmp_path: Path) -> Callable[..., Outcome]:
 
 @pytest.fixture(autouse=True)
 def _no_secrets_of_others() -> Iterator[None]:
-    """Let no test keep out of files what is a secret of another one only."""
+    """Forget the secrets of other tests, so that they are not removed from the files of this one."""
     yield
     REDACTION.forget()
 
 
 @pytest.fixture(scope="module")
 def inside_this_process() -> Iterator[None]:
-    """Let runs of a module, which is not about connections, reach references of this process without one."""
+    """For modules that are not about connections: let runs call references of this process without a connection."""
     with inside():
         yield
 
 
 @pytest.fixture
 def write_profile(tmp_path: Path) -> Callable[..., Path]:
-    """Write a profile of a served reference, changed at will, and return its file."""
+    """Write a profile of a served reference, changed as the test wishes, and return its file."""
 
     def write(service: Service, base_url: str, name: str = "target.yaml", **changes: Any) -> Path:
         data = {**profile_data(service.world, base_url, VERSION), "retries": SHORT_RETRIES, **changes}
@@ -172,7 +171,7 @@ def serving(service: Service | None = None, latency_ms: float = 0) -> Iterator[t
 
 
 def lacking(keys: Collection[str], error: Callable[[], Exception], service: Service) -> Service:
-    """Let a service know nothing of some operations."""
+    """Let a service lack some operations."""
     find = service.routes.find
 
     def found(method: str, raw_path: bytes) -> Match:
@@ -187,7 +186,7 @@ def lacking(keys: Collection[str], error: Callable[[], Exception], service: Serv
 
 @contextmanager
 def in_a_test(profile: Profile, *declared: str, lines: list[Line] | None = None) -> Iterator[TestContext]:
-    """Let this thread work for a test that declares some requirements; `lines` takes what it writes."""
+    """Let this thread act as a test that declares some requirements; `lines` receives what it writes."""
     written: list[Line] = [] if lines is None else lines
     with (
         closing(Run(Contract.load(), profile, written.append)) as run,
@@ -198,27 +197,27 @@ def in_a_test(profile: Profile, *declared: str, lines: list[Line] | None = None)
 
 @pytest.fixture
 def reference() -> Iterator[tuple[Service, str]]:
-    """A reference of its own for one test: the service, and where it is served."""
+    """A separate reference for each test: the service, and its address."""
     with serving() as pair:
         yield pair
 
 
 @pytest.fixture
 def slow_reference() -> Iterator[tuple[Service, str]]:
-    """The same with 30 ms before every answer, so that a run can be met in the middle."""
+    """The same with a delay of 30 ms before every response, so that a test can interrupt a run."""
     with serving(latency_ms=30) as pair:
         yield pair
 
 
 @pytest.fixture
 def answering() -> Iterator[Callable[..., str]]:
-    """Start servers that answer every call alike; return the address of each."""
+    """Start servers that answer every call in the same way; return the address of each."""
     servers: list[http.server.ThreadingHTTPServer] = []
 
     def start(status: int, body: bytes, content_type: str = "application/json", location: str | None = None) -> str:
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
-            # Head and body in one piece, at once: otherwise each answer waits 40 ms for the client's acknowledgement.
+            # Send head and body together, at once: otherwise each response waits 40 ms for an acknowledgement.
             wbufsize = -1
             disable_nagle_algorithm = True
 

@@ -1,4 +1,4 @@
-"""Runs against a reference of the same process, whose calls need no connection: those take half of the time."""
+"""Run the suite against a reference in the same process: calls need no connection, which saves half of the time."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SERVED: dict[int, tuple[EmbeddedServer, Application]] = {}
-#: As with a server, one request is answered after the other.
+#: As in a server, one request is answered after the other.
 _ONE_AT_A_TIME = threading.Lock()
 
 
 class _Inside(Transport):
-    """Hands requests to services of this process; all that needs a connection to be what it is goes over one."""
+    """Passes requests to services of this process; whatever depends on a real connection still uses one."""
 
     def _answer(self, request: httpcore.Request, largest: int) -> tuple[httpcore.Response, bytes]:
         server, application = _SERVED.get(request.url.port or 0, (None, None))

@@ -1,4 +1,4 @@
-"""Commands as processes of their own, for what only those show: signals, streams, and the files that they leave."""
+"""Commands in processes of their own, for what only these show: signals, streams, and the files that they leave."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def started(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
 
 
 def can_be_interrupted() -> None:
-    """Listen to signals as at a terminal: what runs in the background, as tests may, passes on that it does not."""
+    """Accept signals as at a terminal: background processes, such as tests, pass on that they ignore them."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 
@@ -45,7 +45,7 @@ def wait_for_checks(file: Path, process: subprocess.Popen[str], number: int = 1)
 
 
 def unused_port() -> int:
-    """Return a port at which nobody listens."""
+    """Return a port at which nothing listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -19,17 +19,16 @@ __all__ = ["Fault", "all_faults", "faults_named", "version_for"]
 
 
 def all_faults(contract: Contract, version: str | None = None) -> tuple[Fault, ...]:
-    """
-    Return the faults written by hand, those of the contract, and what crossings make of both, with the version of each.
+    """Return the faults written by hand, those derived from the contract, and crossings of both, each with its version.
 
-    With a version: all of what is owed there. Without one: the same of the reference's own version, and of what is
-    not owed at that one the faults at the nearest version where it is, so that nothing that is ever owed is left out.
+    With a version: all faults of requirements that apply at it. Without one: those at the reference's own version, and
+    for requirements that do not apply there, the faults at the nearest version where they do.
     """
     return tuple(_each_and_crossed(contract, version))
 
 
 def faults_named(contract: Contract, names: Collection[str], version: str | None = None) -> tuple[Fault, ...]:
-    """Return the faults of these names, as far as there are any, and make no more than that takes."""
+    """Return the faults of these names, if they exist, and make no others."""
     found: dict[str, Fault] = {}
     for fault in _each_and_crossed(contract, version):
         if fault.name in names:
@@ -40,7 +39,7 @@ def faults_named(contract: Contract, names: Collection[str], version: str | None
 
 
 def version_for(requirement: Requirement) -> Version | None:
-    """Return the version at which a requirement is proved unless another is named; None where no version owes it."""
+    """Return the default version for proving a requirement; None if the requirement applies at no version."""
     default = Version.parse(DEFAULT_VERSION)
     owed = [version for version in map(Version.parse, TABLE) if requirement.applies_to(version)]
     before = [version for version in owed if version <= default]
@@ -56,7 +55,7 @@ def _each_and_crossed(contract: Contract, version: str | None) -> Iterator[Fault
 
 
 def _each(contract: Contract, version: str | None) -> Iterator[Fault]:
-    """Yield the faults, those first that take the least to be made."""
+    """Yield the faults, starting with those that are quickly made."""
     asked = Version.parse(version) if version is not None else None
     for fault in WRITTEN.values():
         requirement = contract.requirements.get(fault.requirement)
@@ -73,7 +72,7 @@ def _each(contract: Contract, version: str | None) -> Iterator[Fault]:
     for place in sorted({found for found in places.values() if found not in (None, default)}, key=str):
         for fault in _generated_at(contract, place):
             if places[fault.requirement] == place:
-                # The version of the reference may have a fault of this name as well.
+                # The faults at the reference's version may include one of this name.
                 yield replace(fault, name=f"{fault.name} at {place}")
 
 

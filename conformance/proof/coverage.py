@@ -1,4 +1,4 @@
-"""Which requirements have a fault to be killed, which need none, and which still lack one."""
+"""Which requirements have a fault, which need none, and which still lack one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EXCUSED: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What the faults reach of the requirements that are owed."""
+    """The faults that exist for the requirements that must be met."""
 
     reached: int
     """How many have a fault."""
@@ -54,11 +54,10 @@ def coverage(
     version: str | None = None,
     wanted: Callable[[Requirement], bool] = lambda _: True,
 ) -> Coverage:
-    """
-    Hold the requirements that faults violate against those that are owed.
+    """Compare the requirements that faults violate with those that must be met.
 
-    Owed at a version, or at any that the version table tells apart where none is given; `wanted` leaves some out.
-    Raise ContractError where a requirement has both a fault and an excuse.
+    That is at a version, or at any version of the version table if none is given; `wanted` leaves some out.
+    Raise ContractError if a requirement has both a fault and an excuse.
     """
     needless = sorted(EXCUSED.keys() & set(violated))
     if needless:

@@ -1,4 +1,4 @@
-"""Faults crossed: what a fault does is done from the second call on only, behind a refusal, or not at all."""
+"""Crossed faults: a fault that acts only from the second call on, only behind a refusal, or only in memory."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _REFUSED, _BROKEN = 400, 500
 
 
 @dataclass
-class Twins:
-    """A sound service and a faulty one that share one store: each request is answered by one of them."""
+class Pair:
+    """A healthy service and a faulty one with a shared store: each request is answered by one of them."""
 
     sound: Service
     faulty: Service
@@ -35,20 +35,20 @@ class Twins:
     """How often each operation was called."""
 
     def __post_init__(self) -> None:
-        """Keep what the sound one does, before its place is taken."""
+        """Keep the methods of the healthy service before they are replaced."""
         self._admit = self.sound.access.admit
 
     @property
     def memory(self) -> Snapshot:
-        """All that is remembered."""
+        """The complete state of the service."""
         return self.sound.store.snapshot()
 
     def remember(self, memory: Snapshot) -> None:
-        """Remember just this."""
+        """Replace the state by another one."""
         self.sound.store.restore(memory)
 
     def rightly(self, request: Request) -> Response:
-        """Answer as the sound service does."""
+        """Answer as the healthy service does."""
         try:
             self._admit(request)
             return request.route.handler(request)
@@ -73,7 +73,7 @@ class Twins:
         return answer
 
     def both(self, request: Request) -> tuple[Response, Response, Snapshot]:
-        """Return the right answer, the wrong one, and what the faulty service would store; store what is right."""
+        """Return the right answer, the wrong one, and the state of the faulty service; keep that of the healthy one."""
         before = self.memory
         wrong = self.wrongly(request)
         spoiled = self.memory
@@ -85,52 +85,52 @@ def _is_refused(answer: Response) -> bool:
     return _REFUSED <= answer.status < _BROKEN
 
 
-def _from_the_second_call(twins: Twins, request: Request) -> Response:
-    twins.calls[request.route.key] += 1
-    return twins.wrongly(request) if twins.calls[request.route.key] > 1 else twins.rightly(request)
+def _from_the_second_call(pair: Pair, request: Request) -> Response:
+    pair.calls[request.route.key] += 1
+    return pair.wrongly(request) if pair.calls[request.route.key] > 1 else pair.rightly(request)
 
 
-def _breaking(twins: Twins, request: Request) -> Response:
-    before = twins.memory
-    right, wrong, _ = twins.both(request)
+def _breaking(pair: Pair, request: Request) -> Response:
+    before = pair.memory
+    right, wrong, _ = pair.both(request)
     if _is_refused(right) == _is_refused(wrong):
         return right
-    twins.remember(before)
+    pair.remember(before)
     return Response(_BROKEN)
 
 
-def _in_memory_only(twins: Twins, request: Request) -> Response:
-    right, _, spoiled = twins.both(request)
-    twins.remember(spoiled)
+def _in_memory_only(pair: Pair, request: Request) -> Response:
+    right, _, spoiled = pair.both(request)
+    pair.remember(spoiled)
     return right
 
 
-def _behind_a_refusal(twins: Twins, request: Request) -> Response:
-    right, wrong, spoiled = twins.both(request)
+def _behind_a_refusal(pair: Pair, request: Request) -> Response:
+    right, wrong, spoiled = pair.both(request)
     if _is_refused(right) and not _is_refused(wrong):
-        twins.remember(spoiled)
+        pair.remember(spoiled)
     return right
 
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """One way to make another fault out of a fault."""
+    """One way to derive a fault from another one."""
 
     name: str
     says: str
     """What the service does, after what the fault says it does."""
     of: frozenset[str]
     """It applies to faults that are seen for these reasons; to all if there are none here."""
-    answer: Callable[[Twins, Request], Response]
+    answer: Callable[[Pair, Request], Response]
     seen_as: frozenset[str] = frozenset()
     """For which reasons the new faults may be seen; those of the original fault if there are none here."""
 
     def fits(self, fault: Fault) -> bool:
-        """Tell whether another fault can be made out of this one; faults of schemas are left alone."""
+        """Tell whether a fault can be derived from this one; faults of schemas are never crossed."""
         return fault.sort in {"written", "rule"} and (not self.of or reasons_for(fault) <= self.of)
 
     def leaves_out(self, fault: Fault) -> bool:
-        """Tell whether the table leaves out a fault that would fit."""
+        """Tell whether the table leaves out a fault to which the crossing could be applied."""
         names, requirements = left_out(self.name)
         return self.fits(fault) and (is_one_of(fault.name, names) or is_one_of(fault.requirement, requirements))
 
@@ -167,7 +167,7 @@ CROSSINGS = (
 
 
 def crossed(faults: Iterable[Fault]) -> Iterator[Fault]:
-    """Yield what each crossing makes out of each fault that fits it, except what the table leaves out."""
+    """Yield the faults that crossings derive from others, except what the table leaves out."""
     for fault in faults:
         for crossing in CROSSINGS:
             if crossing.fits(fault) and not crossing.leaves_out(fault):
@@ -184,7 +184,7 @@ def crossed(faults: Iterable[Fault]) -> Iterator[Fault]:
 
 @cache
 def left_out(crossing: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return patterns for what is left out of a crossing: names of faults, and requirements that they violate."""
+    """Return the patterns that the table leaves out of a crossing: names of faults, and violated requirements."""
     table: Any = parse_yaml(files("conformance.proof").joinpath(_FILE).read_text(encoding="utf-8"), _FILE)
     own = [entry for entry in table["left_out"] if entry["crossing"] == crossing]
     faults, requirements = (
@@ -198,10 +198,10 @@ def _crossed(fault: Apply, crossing: Crossing) -> Apply:
         faulty = create_service(service.version, service.choices, service.seed, service.clock)
         faulty.begin_with(service.beginning, service.worlds)
         fault(faulty)
-        twins = Twins(service, faulty)
+        pair = Pair(service, faulty)
 
         def admit(request: Request) -> None:
-            answer = crossing.answer(twins, request)
+            answer = crossing.answer(pair, request)
             request.route = replace(request.route, handler=lambda _: answer)
 
         service.access.admit = admit  # type: ignore[assignment, method-assign] # that is what a fault does

@@ -1,4 +1,4 @@
-"""A fault: one named deviation of the reference that violates one requirement and leaves the rest alone."""
+"""A fault: one named deviation of the reference that violates one requirement and nothing else."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Apply = Callable[["Service"], None]
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """The healthy reference on which a fault shows; as a rule it has nothing special."""
+    """The healthy reference on which a fault shows; usually it has nothing special."""
 
     choices: Choices | None = None
     """Its choices, where it is a variant."""
@@ -29,7 +29,7 @@ class Ground:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One deviation, ready to be put on a service that was just made."""
+    """One deviation, which can be applied to a new service."""
 
     name: str
     """Unique, and readable in the matrix."""
@@ -66,13 +66,11 @@ def fault(
     choices: Choices | None = None,
     features: Mapping[str, bool] | None = None,
 ) -> Callable[[Apply], Apply]:
-    """
-    Register a function that puts a fault on a service; its docstring says what the faulty service does.
+    """Register a function that applies a fault to a service; its docstring says what the faulty service does.
 
-    `version` is the one at which the fault shows, where that is not any at which its requirement is owed; `operation`
-    names the one whose tests are likely to see it first; `choices` and `features` say on which variant of the
-    reference it shows, where that is not the usual one. A function may be registered more than once, where
-    requirements of several areas say the same.
+    `version` is where the fault shows, if not at every version at which its requirement applies; `operation` is the one
+    whose tests probably find it first; `choices` and `features` select a variant of the reference on which it shows, if
+    that is not the default. A function may be registered more than once, if requirements of several areas are alike.
     """
     ground = Ground(choices, tuple(sorted((features or {}).items())))
 
@@ -90,6 +88,6 @@ def fault(
 
 
 def named(name: str, says: str, apply: Apply) -> Apply:
-    """Give a function that was made for one of several places its own name and words, so that it can be registered."""
+    """Give a function that exists for each of several places its own name and docstring, to register it."""
     apply.__name__, apply.__doc__ = name, says
     return apply

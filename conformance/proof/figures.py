@@ -1,4 +1,4 @@
-"""What the commands that write figures of the proof share: their options, the file, and what decides a sample."""
+"""What the commands that write figures of the proof share: their options, the file, and what determines a sample."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def write_figures(file: Path, figures: Mapping[str, Any]) -> None:
 
 
 def sampled(everything: Iterable[_Any], sample: str | None) -> list[_Any]:
-    """Return the items in a random order, which follows from a text; without one, from the commit."""
+    """Return the items in a random order that is determined by a text, or by the commit if there is none."""
     mixed = list(everything)
     random.Random(sample or _commit()).shuffle(mixed)  # noqa: S311 - a sample is no secret
     return mixed

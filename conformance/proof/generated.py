@@ -23,7 +23,7 @@ Place = tuple[str, ...]
 Spoil = Callable[[Json, str], None]
 
 _ANY_ENTRY = "*"
-#: What the reference leaves empty at some versions, so that nothing in it can be spoiled there.
+#: What the reference leaves empty at some versions, so that no fault can alter anything in it.
 _EMPTY_AT = dict.fromkeys(
     (("createGroupApprovalRule", "protected_branches"), ("updateGroupApprovalRule", "protected_branches")),
     ("12.3", "14.4", "15.2"),
@@ -38,14 +38,14 @@ _OTHER_TYPES: dict[str, Any] = {
     "object": "not-an-object",
 }
 
-#: What is taken for an operation that is not there when everybody is refused: a whole run says so, in its own place.
+#: A fault that refuses everybody with this makes the operation look absent: a whole run reports that separately.
 _TAKEN_FOR_ABSENT = (
     "listJobTokenAllowlist",
     "listJobTokenGroupsAllowlist",
     "getProjectApprovalConfiguration",
     "listMergeRequestApprovalRules",
 )
-#: The sort of those faults that a schema of the contract gives.
+#: The kind of the faults that come from a schema of the contract.
 _SCHEMA = "schema"
 
 
@@ -73,7 +73,7 @@ def _of_operation(operation: Operation, version: Version) -> Iterator[Fault]:
 
 
 def route_key(operation: Operation) -> str:
-    """Return the name that the reference gives an operation: parameters with a colon."""
+    """Return the key of an operation in the reference: its path parameters are written with a colon."""
     path = re.sub(r"{([^}]+)}", r":\1", operation.path)
     return f"{operation.method} {path}"
 
@@ -98,14 +98,14 @@ def _schema_faults(operation: Operation, response: DocumentedResponse, version: 
 
 
 def _places(document: Json, response: DocumentedResponse) -> Iterator[tuple[Place, Json, bool, str]]:
-    """Yield every property of a response with its path, its schema, whether it is owed, and its requirement."""
+    """Yield every property of a response with its path, its schema, whether it is required, and its requirement."""
 
     def walk(node: Any, place: Place, above: str | None, depth: int) -> Iterator[tuple[Place, Json, bool, str]]:
         schema = resolve(document, node)
         own = schema.get("x-requirement", above)
         if depth > _DEEPEST:
             return
-        # Where the contract also allows a bare entry in place of a list of them, the reference answers the list.
+        # If the contract also allows a single entry instead of a list, the reference answers with the list.
         schema = next((part for part in schema.get("anyOf", ()) if "items" in part), schema)
         if "items" in schema:
             yield from walk(schema["items"], (*place, _ANY_ENTRY), own, depth + 1)
@@ -195,7 +195,7 @@ def _status_faults(operation: Operation) -> Iterator[Fault]:
     yield Fault(
         f"{operation.id}: status {wrong}",
         response.requirement,
-        f"{operation.label} answers {wrong} where {response.status} is due.",
+        f"{operation.label} answers {wrong} instead of {response.status}.",
         lambda service: altering(service, route_key(operation), other_status),
     )
 
@@ -206,7 +206,7 @@ def _status_faults(operation: Operation) -> Iterator[Fault]:
         yield Fault(
             f"{operation.id}: refuses everybody",
             response.requirement,
-            f"{operation.label} does what it is asked and answers 404.",
+            f"{operation.label} carries out the call, but answers 404.",
             lambda service: altering(service, route_key(operation), refused),
         )
     if response.status == "204":
@@ -227,14 +227,14 @@ def _role_faults(operation: Operation) -> Iterator[Fault]:
         yield Fault(
             f"{operation.id}: lets {actor} in",
             requirement,
-            f"{operation.label} serves {actor} as if it were the owner.",
+            f"{operation.label} serves {actor} like the owner.",
             _letting_in(key, actor, _privileged(operation)),
         )
         if "{id}" in operation.path:
             yield Fault(
                 f"{operation.id}: lets {actor} in by the path",
                 requirement,
-                f"{operation.label} serves {actor} as if it were the owner where the path names what is called.",
+                f"{operation.label} serves {actor} like the owner if the project or group is named by path.",
                 _letting_in(key, actor, _privileged(operation), when=_names_by_path),
             )
     for actor, requirement in operation.served.items():
@@ -248,13 +248,13 @@ def _role_faults(operation: Operation) -> Iterator[Fault]:
             yield Fault(
                 f"{operation.id}: keeps {actor} out by the path",
                 requirement,
-                f"{operation.label} refuses {actor} where the path names what is called.",
+                f"{operation.label} refuses {actor} if the project or group is named by path.",
                 _keeping_out(key, actor, when=_names_by_path),
             )
 
 
 def _privileged(operation: Operation) -> str:
-    """Return an actor whom the operation serves."""
+    """Return an actor for whom the operation is served."""
     return next(iter(operation.served), "owner")
 
 
@@ -322,7 +322,7 @@ def _parameter_faults(operation: Operation) -> Iterator[Fault]:
             yield Fault(
                 f"{operation.id}: breaks without {parameter.name}",
                 parameter.requirement_required,
-                f"{operation.label} is a server error without {parameter.name}.",
+                f"{operation.label} causes a server error without {parameter.name}.",
                 _breaking_on(operation, _is_missing(parameter.name)),
             )
         wrong = _is_of_wrong_type(operation.document, parameter)
@@ -331,7 +331,7 @@ def _parameter_faults(operation: Operation) -> Iterator[Fault]:
             yield Fault(
                 f"{operation.id}: breaks on a wrong {parameter.name}",
                 parameter.requirement,
-                f"{operation.label} is a server error with a {parameter.name} that cannot be read.",
+                f"{operation.label} causes a server error with an invalid {parameter.name}.",
                 _breaking_on(operation, wrong),
             )
         if parameter.requirement and wrong and not may_drop:
@@ -344,7 +344,7 @@ def _parameter_faults(operation: Operation) -> Iterator[Fault]:
 
 
 def _breaking_on(operation: Operation, is_faulty: Callable[[Json], bool]) -> Callable[[Service], None]:
-    """Answer calls of some bodies with a server error, whether they were done or refused."""
+    """Answer calls with some bodies with a server error, whether they were done or refused."""
 
     def apply(service: Service) -> None:
         def transform(route: Route, request: Request, response: Response) -> Response:
@@ -377,7 +377,7 @@ def _is_of_wrong_type(document: Json, parameter: Parameter) -> Callable[[Json], 
 
 
 def _accepting(operation: Operation, is_faulty: Callable[[Json], bool]) -> Callable[[Service], None]:
-    """Answer with the documented success where a faulty call was refused."""
+    """Answer with the documented success where an invalid call was refused."""
     success = operation.success
     status = 200 if success.status == "2XX" else int(success.status)
 
@@ -403,9 +403,9 @@ def _page_faults(operation: Operation) -> Iterator[Fault]:
     def paging(name: str, says: str, read: Callable[[bytes], bytes]) -> Fault:
         return Fault(f"{operation.id}: {name}", requirement, f"{operation.label} {says}", _paging(key, read))
 
-    yield paging("ignores per_page", "takes no notice of per_page.", lambda query: _replace(query, b"per_page", b"100"))
+    yield paging("ignores per_page", "ignores per_page.", lambda query: _replace(query, b"per_page", b"100"))
     yield paging(
-        "repeats its first page", "answers every page with the first.", lambda query: _replace(query, b"page", b"1")
+        "repeats its first page", "answers every page with the first one.", lambda query: _replace(query, b"page", b"1")
     )
 
     def skip_last(_: Request, response: Response) -> None:

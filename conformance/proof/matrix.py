@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from conformance.target import Profile
 
 _DEADLINE_SECONDS = 2
-#: How long a test is assumed to take before it has run: those that draw many calls are tried last.
+#: How long a test is assumed to take before it has run: tests that generate many calls are tried last.
 _QUICK_SECONDS, _DRAWING_SECONDS = 0.05, 1.0
 _DRAWING = ("test_fuzz.py", "_model.py", "test_completion_rate.py")
 
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """What became of one fault."""
+    """The result for one fault."""
 
     fault: Fault
     killed: bool
@@ -77,13 +77,11 @@ class _Trial:
 
 @dataclass
 class Matrix:
-    """
-    A pytest plugin that lets each test run once for every fault of a requirement that it verifies.
+    """A pytest plugin that runs each test once for every fault of a requirement that it verifies.
 
-    pytest goes through the tests of the first fault, then through those of the next, and so on; between two tests the
-    service is exchanged for one with the fault that comes next. Once a fault is seen, its other tests are passed over.
-    A test counts only after it has run on the healthy reference without failing the requirement. `tell` gets what
-    became of each fault as soon as that is known.
+    pytest runs the tests for the first fault, then those for the next one, and so on; between two tests the service is
+    replaced by one with the next fault. Once a fault is found, its other tests are skipped. A test counts only after it
+    has run on the healthy reference without failing the requirement. `tell` gets the result for each fault at once.
     """
 
     version: str
@@ -101,7 +99,7 @@ class Matrix:
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
-        """Let the session be tried on services of ours, and keep no record."""
+        """Let the session use our services, and keep no record."""
         session = config.stash[SESSION]
         self._bench = Bench(session, self.version)
         session.keeps_record = False
@@ -109,7 +107,7 @@ class Matrix:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Put the tests of the first fault first, the most likely one ahead, then those of the next, and so on."""
+        """Put the tests for the first fault first, the most likely one ahead, then those for the next, and so on."""
         plan = config.stash[SESSION].plan
         tests = {row.id: row.tests for row in plan.requirements} if plan is not None else {}
         known = {id_of(item): item for item in items}
@@ -126,7 +124,7 @@ class Matrix:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
-        """Exchange the service before a test, and look at its checks after it."""
+        """Replace the service before a test, and read its checks after it."""
         if self._bench is None or self._bench.is_busy:
             return None  # the inner call of the same hook, which runs the test
         trial = self._schedule.pop()
@@ -169,7 +167,7 @@ class Matrix:
         return None
 
     def _passes_without(self, bench: Bench, fault: Fault, item: pytest.Item) -> bool:
-        """Tell whether a test finds nothing wrong with the fault's requirement on a healthy service."""
+        """Tell whether a test finds no failure of the fault's requirement on a healthy service."""
         key = (id_of(item), fault.ground)
         if key not in self._failing:
             checks = bench.run(item, fault.ground)
@@ -180,13 +178,13 @@ class Matrix:
 
 
 def _likelihood(item: pytest.Item, fault: Fault) -> tuple[bool, float]:
-    """Put the tests of the faulty operation first, and the quick ones before the slow ones."""
+    """Put the tests of the faulty operation first, and quick tests before slow ones."""
     about = bool(fault.operation) and f"[{fault.operation}]" in item.nodeid
     return not about, _DRAWING_SECONDS if item.path.name.endswith(_DRAWING) else _QUICK_SECONDS
 
 
 class Bench:
-    """One server for all tests of a session; a fresh service for each."""
+    """One server for all tests of a session, with a new service for each."""
 
     def __init__(self, session: Session, version: str) -> None:
         """Serve nothing yet."""
@@ -200,10 +198,9 @@ class Bench:
 
     @contextmanager
     def serving(self) -> Iterator[Profile]:
-        """
-        Serve services of the version while the context lasts, and give a profile that leaves no test out.
+        """Serve services of the version while the context lasts, and return a profile with which no test is left out.
 
-        Times without any call pass at once: the clock of the service is put forward.
+        Times without any call are skipped by advancing the clock of the service.
         """
         with ExitStack() as stack:
             self._server = stack.enter_context(EmbeddedServer(prepared_service(version=self._version)))
@@ -214,7 +211,7 @@ class Bench:
                 load.let_pass = let_pass
 
     def run(self, item: pytest.Item, ground: Ground, fault: Fault | None = None) -> list[Check]:
-        """Let pytest run one test on a service of its own, with a fault or without, and return what it checked."""
+        """Let pytest run one test on its own service, with or without a fault, and return its checks."""
         if self._server is None:
             raise RuntimeError("The tests were run before the server was up.")
         service = prepared_service(version=self._version, choices=ground.choices, clock=self._clock)
@@ -224,7 +221,7 @@ class Bench:
         session = self._session
         before, session.run = session.run, Run(self._contract, self._profile(ground), session.writer.write)
         self.is_busy = True
-        session.stopped = None  # a service that fell silent ended no more than its own test
+        session.stopped = None  # a service that does not answer has ended only its own test
         try:
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
         finally:
@@ -240,7 +237,7 @@ class Bench:
             choices = ground.choices if ground is not None else None
             world = prepared_service(version=self._version, choices=choices).world
             data = profile_data(world, self._server.base_url if self._server else "", self._version)
-            # A faulty service may never finish something, so it is not waited for as long as a real one.
+            # A faulty service may never finish something, so the wait is shorter than for a real one.
             data["limits"] = {**data["limits"], "deadline_seconds": _DEADLINE_SECONDS}
             features: Mapping[str, bool] = dict(ground.features) if ground is not None else {}
             data["features"] = {**data["features"], **features}
@@ -249,19 +246,19 @@ class Bench:
 
 
 class MovedClock(Clock):
-    """The clock of the machine, which can be put forward."""
+    """The clock of the machine, which can be advanced."""
 
     def __init__(self) -> None:
         self._ahead = 0.0
 
     def skip(self, seconds: float) -> None:
-        """Let so many seconds have passed."""
+        """Advance the clock by this number of seconds."""
         self._ahead += seconds
 
     def now(self) -> datetime:
-        """Return the time in UTC, put forward."""
+        """Return the advanced time in UTC."""
         return super().now() + timedelta(seconds=self._ahead)
 
     def seconds(self) -> float:
-        """Return seconds that only move forward."""
+        """Return seconds that only increase."""
         return super().seconds() + self._ahead

@@ -1,9 +1,8 @@
-"""
-One session of the suite against a reference of which one module is changed: what `mutation` starts, by this file.
+"""One session of the suite against a reference with one changed module; `mutation` starts this file as a process.
 
 `python -P mutant_session.py VERSION FOLDER [MODULE SOURCE HEALTHY] [--OPTION...]` loads MODULE of the reference from
 the file SOURCE instead of its own, runs the suite until a test fails, the likeliest tests first, and leaves the record
-in FOLDER. HEALTHY is the record of such a session without a change. The options go to the suite.
+in FOLDER. HEALTHY is the record of such a session without a change. The options are passed to the suite.
 """
 
 from __future__ import annotations
@@ -25,37 +24,37 @@ if TYPE_CHECKING:
 
     from conformance.target import Profile
 
-# What knows the reference is imported where it is used: nothing of it may be loaded before the change is in force.
+# Modules that import the reference are imported where they are used, so that none is loaded before the change.
 
 
 class Changed(SourceFileLoader):
-    """A finder and loader that gives one module another source than its file holds."""
+    """A finder and loader that gives one module a source other than its file."""
 
     def __init__(self, fullname: str, path: str, source: str) -> None:
         super().__init__(fullname, path)
         self._source = source
 
     def find_spec(self, fullname: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
-        """Answer for the one module, and leave all others to who comes next."""
+        """Find only that module, and leave all others to the next finder."""
         return spec_from_loader(fullname, self) if fullname == self.name else None
 
     def get_code(self, _fullname: str) -> CodeType:
-        """Compile the other source, past every cache."""
+        """Compile the other source without any cache."""
         return compile(self._source, self.path, "exec", dont_inherit=True)
 
 
 class LikeliestFirst:
-    """A pytest plugin that puts a reference whose clock can be put forward in the place of the target."""
+    """A pytest plugin that replaces the target by a reference whose clock can be advanced."""
 
     def __init__(self, version: str, module: str = "", seconds: Mapping[str, float] | None = None) -> None:
-        """Try the tests of areas named like the module first, and of those the ones that took the least seconds."""
+        """Try the tests of areas named like the module first, and of those the fastest ones."""
         self._version = version
         self._module = module
         self._seconds = seconds or {}
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
-        """Name what serves the target."""
+        """Set the function that serves the target."""
         from conformance.runner.plugin import SESSION  # noqa: PLC0415 - see above
         from conformance.runner.session import Mode  # noqa: PLC0415 - the same
 
@@ -79,14 +78,14 @@ class LikeliestFirst:
 
 
 def likeness(module: str, areas: Iterable[str]) -> int:
-    """Return how many words a module's name shares with the areas of a test: a guess whether the test sees a change."""
+    """Return how many words a module's name shares with the areas of a test: a guess whether it finds the change."""
     words = {word.rstrip("s") for word in module.rpartition(".")[2].split("_")}
     return max((len(words & {word.rstrip("s") for word in area.split("-")}) for area in areas), default=0)
 
 
 @contextmanager
 def _served(version: str) -> Iterator[Profile]:
-    """Serve the reference; times without any call pass at once, because its clock is put forward."""
+    """Serve the reference; times without any call are skipped by advancing its clock."""
     from conformance.proof.matrix import MovedClock  # noqa: PLC0415 - see above
     from conformance.suite import load  # noqa: PLC0415
     from conformance.target.embedded import embedded_target, prepared_service  # noqa: PLC0415

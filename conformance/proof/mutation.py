@@ -1,10 +1,9 @@
-"""
-Mutation from outside our own heads: a tool's changes of the reference's code, with the suite to see them.
+"""Mutation by an independent tool: it changes the code of the reference, and the suite must find the changes.
 
-`python -m conformance.proof.mutation --sample 40` draws so many places of the reference at random, lets cosmic-ray
-change each in one way of its own, and holds each changed reference against the specification until a test fails: one
-session of the suite for each, in a process of its own. What no check sees is shown as a difference of lines, to be
-examined by hand: docs/mutation.md says what the examined ones came to. Needs the extra `mutation`.
+`python -m conformance.proof.mutation --sample 40` draws places of the reference at random, lets cosmic-ray change each
+in one way, and runs the suite against each changed reference until a test fails: one session of the suite for each, in
+its own process. What no check finds is shown as a diff, to be examined by hand: docs/mutation.md has the results of
+the examined ones. Needs the extra `mutation`.
 """
 
 from __future__ import annotations
@@ -42,17 +41,17 @@ if TYPE_CHECKING:
     from conformance.results.verdicts import RunResult
 
 _FOLDER = Path(reference.__file__).parent
-#: The version that the reference has by itself, one before half of the removals and introductions, and the last.
+#: The default version of the reference, one before half of the removals and introductions, and the last.
 VERSIONS = ("17.7", "15.9", "19.0")
 _AT_LEAST_SECONDS, _TIMES_AS_LONG = 60.0, 4
 
 
-# -- what is changed ---------------------------------------------------------------------------------------------------
+# -- mutants -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One change of one module that the tool knows to make."""
+    """One change of one module that the tool can make."""
 
     module: str
     """Name of a module of the reference, such as `access` or `areas.notes`."""
@@ -65,7 +64,7 @@ class Mutation:
 
     @property
     def place(self) -> tuple[str, int, int]:
-        """Where it changes something, whichever way."""
+        """The place that it changes, in whatever way."""
         return self.module, self.line, self.column
 
 
@@ -80,11 +79,10 @@ class Mutant:
 
 
 def mutations_of(module: str) -> tuple[Mutation, ...]:
-    """
-    Return every change that the tool knows to make in a module, without those that change no behaviour.
+    """Return every change that the tool can make in a module, except those that change no behaviour.
 
-    Annotations are left out, which nobody evaluates, and so is what only a type checker runs. Raise UsageError where
-    the tool is not installed.
+    Changes of annotations are left out, which nothing evaluates, and changes of what only a type checker runs. Raise
+    UsageError if the tool is not installed.
     """
     plugins, syntax = _tool("cosmic_ray.plugins"), _tool("cosmic_ray.ast")
     source = _source_of(module)
@@ -117,10 +115,9 @@ def _is_annotation(node: Any) -> bool:
 
 
 def drawn(mutations: Iterable[Mutation], number: int, seed: int) -> tuple[Mutation, ...]:
-    """
-    Draw so many places at random, and one change of each.
+    """Draw places at random, and one change of each.
 
-    By place and not by change: where a comparison stands the tool knows seven others, and each shows much the same.
+    Places are drawn and not changes, because the tool can replace a comparison by seven others with similar effects.
     """
     places: dict[tuple[str, int, int], list[Mutation]] = {}
     for mutation in mutations:
@@ -132,7 +129,7 @@ def drawn(mutations: Iterable[Mutation], number: int, seed: int) -> tuple[Mutati
 
 
 def mutant_of(mutation: Mutation) -> Mutant | None:
-    """Make the change. None where what comes out is no Python, or is what went in."""
+    """Make the change. None if the result is not valid Python, or is unchanged."""
     before = _source_of(mutation.module)
     operator = _tool("cosmic_ray.plugins").get_operator(mutation.operator)()
     after = _tool("cosmic_ray.mutating").mutate_code(before, operator, mutation.occurrence)
@@ -174,11 +171,11 @@ def _tool(name: str) -> Any:
         ) from error
 
 
-# -- who sees it -------------------------------------------------------------------------------------------------------
+# -- sessions ----------------------------------------------------------------------------------------------------------
 
 
 class Fate(StrEnum):
-    """What became of a mutant."""
+    """The result for a mutant."""
 
     KILLED = "killed"
     """A check failed that holds without the change: the run would be non-conformant."""
@@ -194,7 +191,7 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a session of the suite came to against a mutant."""
+    """The result of a session of the suite against a mutant."""
 
     fate: Fate
     by: str = ""
@@ -205,7 +202,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Healthy:
-    """What a session of the suite came to against the reference as it is."""
+    """The result of a session of the suite against the unchanged reference."""
 
     file: Path
     """Its record: which test takes how long decides which are tried first."""
@@ -214,7 +211,7 @@ class Healthy:
 
     @classmethod
     def of(cls, version: str, folder: Path, options: Sequence[str]) -> Healthy:
-        """Run the suite; raise ConformanceError when it finds fault with the reference, so that nothing is shown."""
+        """Run the suite; raise ConformanceError if it fails the reference, because then mutants prove nothing."""
         started = time.monotonic()
         finished = _session(version, str(folder), *options)
         if not (folder / "results.jsonl").is_file():
@@ -228,10 +225,9 @@ class Healthy:
 def try_all(
     mutants: Sequence[Mutant], version: str, jobs: int, tell: Callable[[Mutant, Told], None], *options: str
 ) -> None:
-    """
-    Try mutants at one version of the reference; `options` go to the suite, such as `--area=integrations`.
+    """Try mutants at one version of the reference; `options` are passed to the suite, such as `--area=integrations`.
 
-    Raise ConformanceError when the suite cannot be run at all.
+    Raise ConformanceError if the suite cannot be run.
     """
     with TemporaryDirectory() as name, ThreadPoolExecutor(jobs) as pool:
         folder = Path(name)
@@ -265,7 +261,7 @@ def _told(mutant: Mutant, version: str, folder: Path, healthy: Healthy, options:
 
 
 def fate_of(record: RunRecord, verified: frozenset[str]) -> tuple[Fate, str, str]:
-    """Return what a record tells of a mutant, who saw it, and why; `verified` is what is verified without it."""
+    """Return the result for a mutant from a record, what found it, and why; `verified` is verified without it."""
     result = add_up(record)
     for check in record.checks:
         if check.outcome is Outcome.FAILED:
@@ -281,8 +277,8 @@ def _verified(result: RunResult) -> frozenset[str]:
 
 
 def _session(*arguments: str, longest: float | None = None) -> subprocess.CompletedProcess[str]:
-    """Run the suite in a process of its own, which loads the changed module, if there is one, in place of its own."""
-    # Started by its file, so that nothing of the reference is loaded before the change is in force.
+    """Run the suite in its own process, which loads the changed module, if there is one, instead of the original."""
+    # Started by file name, so that nothing of the reference is loaded before the change.
     places = os.pathsep.join(path for path in (str(_FOLDER.parents[1]), *sys.path) if path)
     command = [sys.executable, "-P", mutant_session.__file__, *arguments]
     return subprocess.run(  # noqa: S603 - our own command
@@ -318,10 +314,9 @@ def mutate(  # noqa: PLR0913, PLR0917 - the options of a command
     jobs: int,
     out: Path,
 ) -> None:
-    """
-    Change the reference at random places, and show what the suite does not see.
+    """Change the reference at random places, and show what the suite does not find.
 
-    A mutant counts as a survivor when it survives at every version. Survivors are to be examined by hand.
+    A mutant counts as a survivor if it survives at every version. Survivors are to be examined by hand.
     """
     known = modules_of_the_reference()
     unknown = sorted(set(modules) - set(known))
@@ -338,7 +333,7 @@ def mutate(  # noqa: PLR0913, PLR0917 - the options of a command
         click.echo(f"{len(left)} at {version}")
 
         def tell(mutant: Mutant, told: Told) -> None:
-            # One that leaves something unverified at one version is killed at another, or stays what it was.
+            # A mutant that leaves something unverified at one version is killed at another, or keeps its result.
             if mutant.mutation not in fates or told.fate is not Fate.SURVIVED:
                 fates[mutant.mutation] = told
             _write(file, seed, mutants, fates)
@@ -352,17 +347,17 @@ def mutate(  # noqa: PLR0913, PLR0917 - the options of a command
 
 
 def _living(mutations: Iterable[Mutation], number: int) -> tuple[Mutant, ...]:
-    """Return mutants of the first mutations that give valid Python, so many of them."""
+    """Return a number of mutants, made from the first mutations that give valid Python."""
     return tuple(islice(filter(None, map(mutant_of, mutations)), number))
 
 
 def _is_green(told: Told | None) -> bool:
-    """Tell whether no check has failed so far, so that another version may still see it."""
+    """Tell whether no check has failed so far, so another version may still find it."""
     return told is None or told.fate in (Fate.SURVIVED, Fate.UNVERIFIED)
 
 
 def _write(file: Path, seed: int, mutants: Sequence[Mutant], fates: Mapping[Mutation, Told]) -> None:
-    """Write what became of each, as far as that is known: a long job that is cut off leaves what it found."""
+    """Write the results so far: if a long job is cut off, they remain."""
     rows = [
         {**asdict(mutant.mutation), **asdict(fates[mutant.mutation]), "difference": mutant.difference}
         for mutant in mutants
@@ -372,7 +367,7 @@ def _write(file: Path, seed: int, mutants: Sequence[Mutant], fates: Mapping[Muta
 
 
 def _say(mutants: Sequence[Mutant], fates: Mapping[Mutation, Told]) -> None:
-    """Show what is to be examined, and how many met which fate."""
+    """Show what must be examined, and how many mutants have which result."""
     for mutant in mutants:
         told = fates[mutant.mutation]
         if _is_green(told):

@@ -56,7 +56,7 @@ _SECTIONS = (
 @click.argument("source", type=click.Path(path_type=Path))
 @click.argument("file", type=click.Path(path_type=Path))
 def main(source: Path, file: Path) -> None:
-    """Gather from the folder SOURCE what the parts of the proof wrote, and write the figures to FILE, with a page."""
+    """Read the results of the parts of the proof from the folder SOURCE, and write the figures to FILE, with a page."""
     foreign = _read(source / "foreign.json")
     figures = {
         "suite": __version__,
@@ -72,12 +72,12 @@ def main(source: Path, file: Path) -> None:
 
 
 def page(figures: Mapping[str, Any]) -> str:
-    """Return the figures as a page for people; what was not run says so."""
+    """Return the figures as a page for people, which names parts that were not run."""
     return template("proof.html.j2").render(figures=figures, sections=_SECTIONS)
 
 
 def _read(file: Path) -> Any:
-    """Return what a part wrote; None where it was not run. Raise UsageError when it cannot be read."""
+    """Return the results of a part; None if it was not run. Raise UsageError if they cannot be read."""
     if not file.is_file():
         return None
     try:
@@ -110,7 +110,7 @@ def _faults(proof: Any, foreign: Any) -> dict[str, Any] | None:
 
 
 def _crossings(rows: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
-    """Return how many faults each crossing made, and how many it left out with a reason in its table."""
+    """Return how many faults each crossing derived, and how many it left out with a reason in its table."""
     known = all_faults(Contract.load())
     found = {}
     for one in CROSSINGS:
@@ -121,7 +121,7 @@ def _crossings(rows: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
 
 
 def _seen_of(foreign: Any) -> list[dict[str, Any]]:
-    """Return what the suite saw first of each foreign fault, as a row of the proof."""
+    """Return what the suite found first for each foreign fault, as a row of the proof."""
     rows = []
     for one in foreign["results"] if foreign is not None else ():
         requirement, _, seen = one["because"].partition(" in ")
@@ -132,7 +132,7 @@ def _seen_of(foreign: Any) -> list[dict[str, Any]]:
 
 
 def _musts(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return how many faults, of how many kinds, the requirements of level `must` have; those of schemas apart."""
+    """Return how many faults, of how many kinds, the requirements of level `must` have; those of schemas separately."""
     contract = Contract.load()
     musts = [one for one in contract.requirements.values() if one.tested and one.level is Level.MUST]
     own: dict[str, list[tuple[str, str, str]]] = {one.id: [] for one in musts}
@@ -160,7 +160,7 @@ def _musts(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _kind(row: dict[str, Any]) -> tuple[str, str, str]:
-    """Return by which crossing a fault was made, in a word why it was seen, and what the check expected, in words."""
+    """Return the kind of a fault: its crossing, the reason in a word, and the expectation of the check."""
     expected, _, actual = str(row["reason"] or "").removeprefix("expected ").partition("; got ")
     words = re.sub(r"\[.*|\{.*|[\d\"']+|conformance-\w+", "", expected.partition(":")[0]).strip()
     return row.get("crossing", ""), reason_of(expected, actual), words
@@ -181,7 +181,7 @@ def _foreign(found: Any) -> dict[str, Any] | None:
 
 
 def _without_results(found: Any) -> dict[str, Any] | None:
-    """Return a figure without what it was made of; the contract stays, because some are measured less often."""
+    """Return a figure without its details; the contract stays, because some figures are measured less often."""
     if found is None:
         return None
     return {name: value for name, value in found.items() if name not in ("results", "suite")}

@@ -1,4 +1,4 @@
-"""For which reasons a check may see a fault: a kill for another reason than the fault states does not count."""
+"""For which reasons a check may find a fault: a kill for another reason than the fault states does not count."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SCHEMA = "schema"
 
 @cache
 def reasons_table() -> Any:
-    """Return what reasons.yaml says: how a reason is told, and for which reasons a fault may be seen."""
+    """Return the content of reasons.yaml: how a reason is recognized, and for which reasons a fault may be found."""
     return parse_yaml(files("conformance.proof").joinpath(_FILE).read_text(encoding="utf-8"), _FILE)
 
 
@@ -35,7 +35,7 @@ def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def reason_of(expected: str, actual: str) -> str:
-    """Return in one word what a failed check came to, by what it expected and what it got."""
+    """Return in one word why a check failed, from what it expected and what it got."""
     return next(
         str(entry["reason"])
         for entry in reasons_table()["reasons"]
@@ -45,7 +45,7 @@ def reason_of(expected: str, actual: str) -> str:
 
 
 def reasons_for(fault: Fault) -> frozenset[str]:
-    """Return for which reasons a fault may be seen, as its sort or its name states."""
+    """Return for which reasons a fault may be found, according to its kind or its name."""
     if fault.seen_as:
         return fault.seen_as
     if fault.sort == _SCHEMA:
@@ -55,7 +55,7 @@ def reasons_for(fault: Fault) -> frozenset[str]:
 
 
 def is_the_reason(fault: Fault, check: Check) -> bool:
-    """Tell whether a check failed for what the fault does; of a schema it must name the property that was spoiled."""
+    """Tell whether a check failed because of the fault; for a schema it must name the property that was altered."""
     if reason_of(check.expected or "", check.actual or "") not in reasons_for(fault):
         return False
     return fault.prop in f"{check.expected} {check.place}"

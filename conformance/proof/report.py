@@ -56,16 +56,16 @@ class Proof:
 
     @property
     def survivors(self) -> list[Mapping[str, Any]]:
-        """The faults that no check of their requirement has seen."""
+        """The faults that no check of their requirement has found."""
         return [row for row in self.rows if not row["killed"]]
 
     @property
     def holds(self) -> bool:
-        """Whether every fault was killed, and every requirement that is judged has one or a reason to have none."""
+        """Whether every fault was killed, and every judged requirement has a fault or an excuse."""
         return not (self.survivors or self.unhealthy or (self.coverage and self.coverage.without))
 
     def summary(self) -> list[str]:
-        """Say in a few lines how far the proof goes."""
+        """Summarize the proof in a few lines."""
         total = len(self.rows)
         lines = [
             f"{total - len(self.survivors)} of {total} faults killed in {self.seconds:.0f} s (suite {__version__})"
@@ -83,7 +83,7 @@ class Proof:
 
 
 def write_proof(folder: Path, proof: Proof) -> None:
-    """Write both files; raise UsageError when the folder cannot be written."""
+    """Write both files; raise UsageError if the folder cannot be written."""
     ended = datetime.now(UTC).isoformat(timespec="seconds")
     try:
         folder.mkdir(parents=True, exist_ok=True)

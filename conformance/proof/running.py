@@ -1,4 +1,4 @@
-"""Tries the faults: in one process or in several, each with a session of the suite and a server of its own."""
+"""Try the faults: in one process or in several, each with its own session of the suite and its own server."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 Tell = Callable[[Row], None]
 
-#: Faults that are tried in one session: neighbours are seen by the same tests, and collecting takes a second.
+#: Faults per session: neighbouring faults are found by the same tests, and collecting takes a second.
 _HANDFUL = 150
 
 
 class Journal:
-    """One line per fault as it is tried, so that an interrupted proof can go on."""
+    """One line per tried fault, so that an interrupted proof can be continued."""
 
     def __init__(self, file: Path, contract: Contract, *, resume: bool) -> None:
-        """Begin a journal; with `resume` keep what one of the same contract, suite and faults holds already."""
+        """Begin a journal; with `resume`, keep the content of one for the same contract, suite and faults."""
         self.known: dict[str, Row] = {}
         file.parent.mkdir(parents=True, exist_ok=True)
         key = f"{contract.digest} {_digest_of_code()}"
@@ -49,16 +49,16 @@ class Journal:
             self._write(row)
 
     def add(self, row: Row) -> None:
-        """Write down what became of a fault."""
+        """Append the result for a fault."""
         self.known[_key(row)] = row
         self._write(row)
 
     def has(self, fault: Fault) -> bool:
-        """Tell whether a fault was tried already, at the version at which it is to be tried."""
+        """Tell whether a fault was already tried, at the required version."""
         return f"{fault.name} {fault.version}" in self.known
 
     def rows(self, faults: Sequence[Fault]) -> list[Row]:
-        """Return what became of these faults, in their order, as far as they were tried."""
+        """Return the results for these faults, in their order, if they were tried."""
         names = [f"{fault.name} {fault.version}" for fault in faults]
         return [self.known[name] for name in names if name in self.known]
 
@@ -72,7 +72,7 @@ def _key(row: Row) -> str:
 
 
 def _digest_of_code() -> str:
-    """Return a digest of the engine, the reference, the faults and the suite: a proof holds for one of them alone."""
+    """Return a digest of the engine, the reference, the faults and the suite: a proof is valid only for one of them."""
     content = hashlib.sha256()
     for folder in (Path(conformance.__file__).parent, SUITE_FOLDER):
         for file in sorted(file for file in folder.rglob("*") if file.suffix in {".py", ".yaml"}):
@@ -84,12 +84,11 @@ def _digest_of_code() -> str:
 
 
 def try_all(faults: Sequence[Fault], tell: Tell, *, version: str | None, jobs: int) -> set[str]:
-    """
-    Try faults in so many processes, and return the requirements that fail without any fault.
+    """Try faults in a number of processes, and return the requirements that fail without any fault.
 
-    `tell` gets a row for each as it is known. What survives is tried once more when nothing else goes on, because
-    whether two callers meet is a matter of moments; the row says so. `version` is the one that was asked for.
-    Raise ContractError when the suite cannot be run at all.
+    `tell` gets a row for each at once. Survivors are tried once more when nothing else runs, because the result of
+    concurrent calls depends on time; the row says so. `version` is the requested one. Raise ContractError if the suite
+    cannot be run.
     """
     survivors: list[Row] = []
 
@@ -133,7 +132,7 @@ def _try_once(faults: Sequence[Fault], tell: Tell, *, version: str | None, jobs:
 
 
 def _try_by_name(wanted: str | None, version: str, names: Collection[str]) -> tuple[list[Row], set[str]]:
-    """Try some faults in a process of their own: functions do not travel between processes, names do."""
+    """Try some faults in another process, by name, because functions cannot be passed to it."""
     rows: list[Row] = []
     known = {(fault.version, fault.name): fault for fault in all_faults(Contract.load(), wanted)}
     return rows, _try_at(version, [known[version, name] for name in names], rows.append)
@@ -147,10 +146,10 @@ def _by_version(faults: Sequence[Fault]) -> dict[str, list[Fault]]:
 
 
 def _try_at(version: str, faults: Sequence[Fault], tell: Tell) -> set[str]:
-    """Try faults at one version in one session of the suite; return what fails without any."""
+    """Try faults at one version in one session of the suite; return which requirements fail without any."""
     matrix = Matrix(version, faults, lambda kill: tell(_row(kill)))
     output = io.StringIO()
-    # Nothing of what other installed plugins do is wanted here, and some of them take long to import.
+    # Other installed plugins are not wanted here, and some of them take long to import.
     options = ("-q", "--disable-plugin-autoload", f"--target-version={version}", "--include=slow")
     drawn = ("--max-examples=6", "--seed=1")
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
@@ -160,7 +159,7 @@ def _try_at(version: str, faults: Sequence[Fault], tell: Tell) -> set[str]:
     return matrix.unhealthy
 
 
-#: The exit codes of a session in which tests ran; that some of them fail is as it should be.
+#: The exit codes of a session in which tests ran; some tests are expected to fail.
 _RAN = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
 

@@ -1,4 +1,4 @@
-"""Where faults take hold of a service: its methods, its handlers, what it is sent and what it answers."""
+"""How faults alter a service: its methods, its handlers, the requests that it gets and the responses that it sends."""
 
 from __future__ import annotations
 
@@ -28,19 +28,18 @@ _LONGEST_NUMBER_IN_USE = 8
 
 
 def does_nothing(*_: object, **__: object) -> None:
-    """Stand in for a method that should have done something."""
+    """Replace a method, and do nothing."""
 
 
 def around(thing: object, name: str, make: Callable[[Method], Method]) -> None:
-    """Put a function around a method of one object: `make` takes the method and returns what stands in its place."""
+    """Wrap a method of one object: `make` takes the method and returns its replacement."""
     setattr(thing, name, make(getattr(thing, name)))
 
 
 def afterwards(thing: object, name: str, then: Callable[..., Any]) -> None:
-    """
-    Let a method do something more.
+    """Run something after a method.
 
-    `then` takes the method's result and arguments; what it returns, unless None, takes the result's place.
+    `then` takes the method's result and arguments; its own result, unless None, replaces that of the method.
     """
 
     def make(method: Method) -> Method:
@@ -55,7 +54,7 @@ def afterwards(thing: object, name: str, then: Callable[..., Any]) -> None:
 
 
 def beforehand(thing: object, name: str, first: Callable[..., None]) -> None:
-    """Let something happen, or be refused, before a method does its work; `first` takes the method's arguments."""
+    """Run something before a method, which may refuse the call; `first` takes the method's arguments."""
 
     def make(method: Method) -> Method:
         def later(*arguments: Any, **named: Any) -> Any:
@@ -68,7 +67,7 @@ def beforehand(thing: object, name: str, first: Callable[..., None]) -> None:
 
 
 def told_otherwise(thing: object, name: str, place: int, twist: Callable[[Any], Any]) -> None:
-    """Let a method take another value for its argument at a place, counted from 0."""
+    """Give a method another value for its argument at a position, counted from 0."""
 
     def make(method: Method) -> Method:
         def twisted(*arguments: Any, **named: Any) -> Any:
@@ -84,28 +83,28 @@ def told_otherwise(thing: object, name: str, place: int, twist: Callable[[Any], 
 
 
 def is_route(route: Route, key: str) -> bool:
-    """Tell whether a route is the one of a key, whatever either calls its parameters."""
+    """Tell whether a route has this key, even if its parameters have other names there."""
     return _NAME.sub(":", route.key) == _NAME.sub(":", key)
 
 
 def names_nothing(request: Request, name: str) -> bool:
-    """Tell whether a parameter of the path is a number that is larger than any in use."""
+    """Tell whether a parameter of the path is a number larger than any id in use."""
     return len(request.path[name]) > _LONGEST_NUMBER_IN_USE
 
 
 def is_number(request: Request, name: str) -> bool:
-    """Tell whether a parameter of the path is a number at all."""
+    """Tell whether a parameter of the path is a number."""
     return request.path[name].isdigit()
 
 
 def handling(service: Service, key: str, make: Callable[[Method], Method]) -> None:
-    """Put a function around the handler of a route, named by method and path, whatever that calls its parameters."""
+    """Wrap the handler of a route, given by method and path, even if its parameters have other names there."""
     key = next((route.key for route in service.routes if is_route(route, key)), key)
     service.routes.change(key, handler=make(service.routes.get(key).handler))
 
 
 def answering(service: Service, key: str, when: Holds, answer: Callable[[], Response]) -> None:
-    """Answer some requests of a route in a way of their own, without handling them."""
+    """Answer some requests of a route with a given response, without handling them."""
     handling(service, key, lambda handler: lambda request: answer() if when(request) else handler(request))
 
 
@@ -129,7 +128,7 @@ def refusing(service: Service, key: str, when: Holds, error: Callable[[], Except
 
 
 def altering(service: Service, key: str, alter: Alter) -> None:
-    """Alter the served answers of one route."""
+    """Alter the successful responses of one route."""
 
     def transform(route: Route, request: Request, response: Response) -> Response:
         if is_route(route, key) and response.status < _REFUSED:
@@ -140,7 +139,7 @@ def altering(service: Service, key: str, alter: Alter) -> None:
 
 
 def replacing(service: Service, key: str, **values: Any) -> None:
-    """Let the object that a route answers with have other values."""
+    """Replace values in the object with which a route answers."""
 
     def alter(_: Request, response: Response) -> None:
         content: Any = response.content
@@ -150,7 +149,7 @@ def replacing(service: Service, key: str, **values: Any) -> None:
 
 
 def replacing_in_each(service: Service, key: str, **values: Any) -> None:
-    """Let every entry of the list that a route answers with have other values."""
+    """Replace values in every entry of the list with which a route answers."""
 
     def alter(_: Request, response: Response) -> None:
         content: Any = response.content
@@ -160,12 +159,12 @@ def replacing_in_each(service: Service, key: str, **values: Any) -> None:
 
 
 def with_body(_: Request, response: Response) -> None:
-    """Send a body under 204."""
+    """Send a body with status 204."""
     response.content, response.has_content = {"message": "204 No Content"}, True
 
 
 def let_in(service: Service, when: Holds, actor: str) -> None:
-    """Take some calls, found before anybody looks at the token, for calls of an actor."""
+    """Treat some calls, recognized before authentication, as calls of an actor."""
     admit, token = service.access.admit, service.world.actors[actor].token.encode()
 
     def lenient(request: Request) -> None:
@@ -177,7 +176,7 @@ def let_in(service: Service, when: Holds, actor: str) -> None:
 
 
 def done_and_refused(service: Service, key: str, when: Holds, status: int = 403) -> None:
-    """Refuse some calls of a route after they were done."""
+    """Carry out some calls of a route, and then refuse them."""
 
     def alter(request: Request, response: Response) -> None:
         if when(request):
@@ -186,11 +185,11 @@ def done_and_refused(service: Service, key: str, when: Holds, status: int = 403)
     altering(service, key, alter)
 
 
-# -- what is sent ------------------------------------------------------------------------------------------------------
+# -- requests ----------------------------------------------------------------------------------------------------------
 
 
 def sent(request: Request) -> dict[str, Any]:
-    """Return the object that a request carries as JSON; an empty one where it carries none."""
+    """Return the JSON object in a request; an empty one if there is none."""
     try:
         body = json.loads(request.body or b"{}")
     except ValueError:
@@ -199,7 +198,7 @@ def sent(request: Request) -> dict[str, Any]:
 
 
 def bodies(service: Service, key: str, change: Change) -> None:
-    """Let a route see another JSON body than was sent."""
+    """Give a route another JSON body than the one that was sent."""
 
     def make(handler: Method) -> Method:
         def twisted(request: Request) -> Any:
@@ -213,7 +212,7 @@ def bodies(service: Service, key: str, change: Change) -> None:
 
 
 def parameters(service: Service, key: str, change: Change) -> None:
-    """Let a route see other parameters than were sent, be it in the body or in the query."""
+    """Give a route other parameters than those that were sent, in the body or in the query."""
 
     def make(handler: Method) -> Method:
         def twisted(request: Request) -> Any:
@@ -227,12 +226,12 @@ def parameters(service: Service, key: str, change: Change) -> None:
 
 
 def without(*names: str, unless: Callable[[Any], bool] = lambda _: False) -> Change:
-    """Leave values out of account, all but those for which something holds."""
+    """Drop values, except those for which a condition holds."""
     return lambda values: {name: value for name, value in values.items() if name not in names or unless(value)}
 
 
 def flattened(*names: str) -> Change:
-    """Take the values of an object for the list that should have been sent."""
+    """Read the values of an object as the list that should have been sent."""
     return lambda values: {
         name: list(value.values()) if name in names and isinstance(value, dict) else value
         for name, value in values.items()
@@ -240,5 +239,5 @@ def flattened(*names: str) -> Change:
 
 
 def taken_for(name: str, instead: Any, *, unless: Callable[[Any], bool]) -> Change:
-    """Take a value for another, unless something holds of it."""
+    """Read a value as another one, unless a condition holds for it."""
     return lambda values: {**values, name: instead} if name in values and not unless(values[name]) else values

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 SCHEMA = "baseline.schema.json"
 _LONGEST_REASON = 300
 _HEAD = """\
-# Failures that are known. None of them counts any more from the day after `expires` on.
-# `conformance run --baseline FILE --fail-on new` fails for others only.
+# Known failures. From the day after `expires` on, an entry has no effect.
+# `conformance run --baseline FILE --fail-on new` fails only because of other failures.
 """
 
 

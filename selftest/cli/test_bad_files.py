@@ -1,4 +1,4 @@
-"""Files, values and places of every wrong kind, given to every command: one message, its exit code, no traceback."""
+"""Files, values and paths of every wrong kind, given to every command: one message, its exit code, no traceback."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOWHERE = "http://127.0.0.1:1"
 PROVISION = ("provision", "--base-url", NOWHERE)
 RUN = ("run", "--workers", "1")
 FEW = ("-q", "--requirement", "job-token-scope.settings.read", "--out", "out")
-#: What stands where a file should be, by its name.
+#: What is in the place of a file, by its name.
 BAD: dict[str, bytes] = {
     "empty": b"",
     "bytes": b"\xff\xfe\x00\x80",
@@ -41,7 +41,7 @@ BAD: dict[str, bytes] = {
     "two-words": b"two words\n",
 }
 NO_YAML = ("empty", "bytes", *(name for name in BAD if name.endswith(".yaml")), "folder", "absent")
-#: Programs of an operator, by what each writes.
+#: Programs of an operator, by what each of them prints.
 PROGRAMS = {"no-json": "echo no", "a-list": "echo '[]'", "bytes": "printf '\\377'", "bad": "echo '{\"actors\": 3}'"}
 NO_RECORD = (
     "absent",
@@ -60,7 +60,7 @@ NO_RECORD = (
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A folder in which everything lies that is not what it should be."""
+    """A folder in which every file is the wrong one."""
     for name, content in BAD.items():
         (tmp_path / name).write_bytes(content)
     (tmp_path / "folder").mkdir()
@@ -99,7 +99,7 @@ def _write_records(folder: Path) -> None:
 
 
 def _refused(outcome: Any, *words: str) -> None:
-    """Expect exit code 4 and one message of few lines, which holds the words."""
+    """Expect exit code 4 and one short message that contains the words."""
     assert outcome.code == ExitCode.USAGE, outcome.text
     told = [line for line in outcome.err.splitlines() if line.strip()]
     assert 0 < len(told) <= 4, outcome.text
@@ -110,7 +110,7 @@ def _refused(outcome: Any, *words: str) -> None:
 @pytest.mark.parametrize(
     "command", [("target", "--check"), ("target", "--discover"), ("run", *FEW, "--target"), ("run", *FEW, "--baseline")]
 )
-def test_what_is_no_yaml_of_ours_is_refused(
+def test_what_is_no_valid_yaml_is_refused(
     conformance: Callable[..., Any], place: Path, command: tuple[str, ...], name: str
 ) -> None:
     if command[-1] != "--baseline" and name in {"date.yaml", "nobodys.yaml"}:
@@ -136,7 +136,7 @@ def test_what_is_no_record_of_a_run_is_refused(
 
 @pytest.mark.parametrize("name", [*(f"./{name}.sh" for name in PROGRAMS), "./token", "./absent", "'unclosed", "", "."])
 @pytest.mark.usefixtures("place")
-def test_a_program_that_is_none_is_refused(conformance: Callable[..., Any], name: str) -> None:
+def test_what_is_no_program_is_refused(conformance: Callable[..., Any], name: str) -> None:
     _refused(conformance(*PROVISION, "--with", name), name)
 
 
@@ -214,17 +214,17 @@ def test_a_wrong_value_in_the_environment_is_refused(
 
 @pytest.fixture
 def used_port() -> Iterator[str]:
-    """A port at which somebody else listens."""
+    """A port at which another process listens."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield str(listener.getsockname()[1])
 
 
-def test_a_port_in_use_is_said_to_be(conformance: Callable[..., Any], used_port: str) -> None:
+def test_a_port_in_use_is_reported(conformance: Callable[..., Any], used_port: str) -> None:
     _refused(conformance("serve", "--port", used_port), used_port)
 
 
 @pytest.mark.usefixtures("place")
-def test_what_is_left_of_a_record_is_told_with_a_warning(conformance: Callable[..., Any]) -> None:
+def test_an_incomplete_record_gives_a_warning(conformance: Callable[..., Any]) -> None:
     assert "is not whole" in conformance("baseline", "cut").err
     assert conformance("report", "cut").code == ExitCode.NON_CONFORMANT
     told = conformance("diff", "good", "cut")

@@ -1,8 +1,7 @@
-"""Every foreseeable mistake ends with one message that says what to do, and its own exit code."""
+"""Every foreseeable mistake ends with one message that says what to do, and with its own exit code."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -17,6 +16,7 @@ from conformance.results.reading import read_record
 from conformance.target import load_profile
 from selftest.conftest import run_conformance
 from selftest.processes import started, unused_port, wait_for_checks
+from selftest.reads import report_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +86,7 @@ def test_a_wrong_call_ends_with_4_and_says_what_is_wrong(
         ),
     ],
 )
-def test_a_wrong_profile_ends_with_4_and_names_the_place(
+def test_a_wrong_profile_ends_with_4_and_names_the_position(
     conformance: Callable[..., Any],
     tmp_path: Path,
     profile: str,
@@ -116,7 +116,7 @@ SECRET = "glpat-SECRET12345"
 def test_a_secret_in_the_wrong_place_is_not_quoted(
     conformance: Callable[..., Any], tmp_path: Path, profile: str
 ) -> None:
-    """A file of secrets in the place of the profile is the wrong place as well."""
+    """A file of secrets, given as the profile, counts as such a place too."""
     (tmp_path / "target.yaml").write_text(profile, encoding="utf-8")
     for call in (
         ("target", "--check", "target.yaml"),
@@ -128,7 +128,7 @@ def test_a_secret_in_the_wrong_place_is_not_quoted(
         assert SECRET not in outcome.text
 
 
-def test_a_variable_that_is_empty_is_named(
+def test_an_empty_variable_is_named(
     conformance: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SET_TO_NOTHING", "")
@@ -139,7 +139,7 @@ def test_a_variable_that_is_empty_is_named(
     assert "SET_TO_NOTHING, which is empty" in outcome.text
 
 
-def test_two_worlds_that_share_a_project_are_refused_before_anything_is_sent(
+def test_two_worlds_that_share_a_project_are_refused_before_the_first_call(
     conformance: Callable[..., Any], tmp_path: Path
 ) -> None:
     world = "actors: {}\nfixtures: {project: {id: 7}}"
@@ -162,7 +162,7 @@ def test_two_worlds_that_share_a_project_are_refused_before_anything_is_sent(
         ("--fuzz-seconds", "-1"),
     ],
 )
-def test_a_number_out_of_range_is_refused_by_the_command_and_by_pytest_alike(
+def test_a_number_out_of_range_is_refused_by_command_and_pytest_alike(
     conformance: Callable[..., Any], option: str, value: str
 ) -> None:
     for behind in ((), ("--",)):
@@ -172,7 +172,7 @@ def test_a_number_out_of_range_is_refused_by_the_command_and_by_pytest_alike(
         assert "Traceback" not in outcome.text
 
 
-def test_tests_that_cannot_be_read_are_named_and_no_interruption(tmp_path: Path) -> None:
+def test_tests_that_cannot_be_read_are_named_and_are_no_interruption(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text("import no_such_module\n", encoding="utf-8")
     outcome = run_conformance("run", "-q", "--", str(tmp_path / "test_mine.py"), cwd=tmp_path)
     assert outcome.code == ExitCode.SUITE_BROKE, outcome.text
@@ -182,7 +182,7 @@ def test_tests_that_cannot_be_read_are_named_and_no_interruption(tmp_path: Path)
     assert "Interrupted" not in outcome.text
 
 
-def test_a_whole_number_is_one_however_it_is_written(tmp_path: Path) -> None:
+def test_a_whole_number_may_be_written_in_several_ways(tmp_path: Path) -> None:
     file = tmp_path / "target.yaml"
     file.write_text(
         "base_url: http://x.example\nactors: {}\nfixtures: {project: {id: 7.0}}\nlimits: {page_walk: 3.0}",
@@ -192,7 +192,7 @@ def test_a_whole_number_is_one_however_it_is_written(tmp_path: Path) -> None:
     assert f"{profile.fixtures['project'][0].id} {profile.limits.page_walk}" == "7 3"
 
 
-def test_a_profile_that_is_no_text_ends_with_4(conformance: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_profile_that_is_not_text_ends_with_4(conformance: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "target.yaml").write_bytes(b"\xff\xfe\x00")
     outcome = conformance("run", "--target", "target.yaml")
     assert outcome.code == ExitCode.USAGE
@@ -222,7 +222,7 @@ def test_a_refused_connection_leaves_a_readable_report(
         (401, b'{"message":"401 Unauthorized"}', "application/json", "refuses the token of actor 'maintainer'"),
     ],
 )
-def test_a_host_that_is_not_the_service_is_said_to_be_none(
+def test_a_host_that_is_not_the_service_is_named_as_such(
     conformance: Callable[..., Any],
     answering: Callable[..., str],
     reference: Any,
@@ -241,7 +241,7 @@ def test_a_host_that_is_not_the_service_is_said_to_be_none(
     assert_nothing_passed(tmp_path / "out")
 
 
-def test_the_call_of_a_refused_token_can_be_pasted_into_a_shell(
+def test_the_call_with_a_refused_token_can_be_pasted_into_a_shell(
     conformance: Callable[..., Any], answering: Callable[..., str], reference: Any, write_profile: Callable[..., Path]
 ) -> None:
     base_url = answering(401, b"{}", "application/json")
@@ -275,7 +275,7 @@ def test_a_host_that_redirects_every_call_is_not_judged(
     assert f"redirects to {shown} (status 308)" in outcome.text
 
 
-def test_a_check_where_nothing_of_the_service_is_says_so(
+def test_a_check_without_any_service_at_the_address_says_so(
     conformance: Callable[..., Any], answering: Callable[..., str], reference: Any, write_profile: Callable[..., Path]
 ) -> None:
     write_profile(reference[0], answering(404, b"{}", "application/json"))
@@ -283,7 +283,7 @@ def test_a_check_where_nothing_of_the_service_is_says_so(
     assert "nothing shows that this is the service" in outcome.err, outcome.text
 
 
-def test_a_value_of_the_environment_is_refused_by_the_name_of_its_variable(conformance: Callable[..., Any]) -> None:
+def test_a_wrong_value_in_the_environment_is_reported_with_its_variable(conformance: Callable[..., Any]) -> None:
     outcome = conformance("run", environment={**os.environ, "CONFORMANCE_RUN_SEED": "abc"})
     assert outcome.code == ExitCode.USAGE
     assert "CONFORMANCE_RUN_SEED in the environment, which stands for --seed: 'abc' is not" in outcome.err
@@ -294,7 +294,7 @@ def test_a_value_of_the_environment_is_refused_by_the_name_of_its_variable(confo
 @pytest.mark.parametrize(
     "selected", [("--area", "code-completion"), ("--requirement", "code-completion.result.fields")]
 )
-def test_a_selection_outside_the_scope_is_told_what_the_scope_is(
+def test_a_selection_outside_the_scope_ends_with_a_message_about_the_scope(
     conformance: Callable[..., Any], reference: Any, write_profile: Callable[..., Path], selected: tuple[str, str]
 ) -> None:
     write_profile(*reference, scope=["job-token-scope", "integrations"])
@@ -304,7 +304,7 @@ def test_a_selection_outside_the_scope_is_told_what_the_scope_is(
     assert told in outcome.err
 
 
-def test_a_discovery_where_nobody_can_ask_who_he_is_says_what_to_do(
+def test_a_discovery_without_a_call_for_the_current_user_says_what_to_do(
     conformance: Callable[..., Any], answering: Callable[..., str], reference: Any, write_profile: Callable[..., Path]
 ) -> None:
     write_profile(reference[0], answering(404, b'{"message":"404 Not Found"}'))
@@ -344,7 +344,7 @@ def test_an_interrupted_run_keeps_its_results_and_says_so(
     assert not any(word in out + err for word in ("Traceback", "KeyboardInterrupt"))
 
 
-def test_a_killed_run_leaves_a_record_from_which_the_report_is_made(
+def test_the_report_of_a_killed_run_can_be_made_from_its_record(
     conformance: Callable[..., Any],
     slow_reference: Any,
     write_profile: Callable[..., Path],
@@ -369,7 +369,7 @@ def test_a_killed_run_leaves_a_record_from_which_the_report_is_made(
     [(("run", "-q", "--requirement", "job-token-scope.switch.on", "--out", "out"), 0), (("requirements",), 141)],
     ids=["a run", "a list"],
 )
-def test_a_reader_who_goes_away_turns_no_verdict(tmp_path: Path, command: tuple[str, ...], code: int) -> None:
+def test_a_reader_who_closes_the_pipe_changes_no_verdict(tmp_path: Path, command: tuple[str, ...], code: int) -> None:
     process = started(*command, cwd=tmp_path)
     process.stdout.close()  # type: ignore[union-attr]  # it is a pipe
     process.stdout = None
@@ -378,14 +378,14 @@ def test_a_reader_who_goes_away_turns_no_verdict(tmp_path: Path, command: tuple[
 
 
 def assert_nothing_passed(folder: Path) -> None:
-    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    report = report_of(folder)
     assert report["verdict"] == "could not run"
     assert not [row["id"] for row in report["requirements"] if row["verdict"] == "passed"]
     assert (folder / "index.html").is_file()
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no file here that is always full")
-def test_a_full_standard_output_is_no_wrong_call() -> None:
+def test_a_full_standard_output_is_not_a_usage_error() -> None:
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         command = [sys.executable, "-m", "conformance", "requirements"]
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)

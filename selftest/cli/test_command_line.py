@@ -1,4 +1,4 @@
-"""The commands that ask the contract or read a record, each with its exit code."""
+"""Commands that read the contract or a record, each with its exit code."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from conformance.reports import WRITTEN
 from conformance.target.embedded import prepared_service
 from conformance.target.provisioning.calls import Answer
 from selftest.conftest import VERSION, lacking, serving
+from selftest.reads import report_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,17 +69,17 @@ def test_coverage_shows_job_token_scope_fully_tested(conformance: Callable[..., 
     assert tested + not_testable == total
 
 
-def test_two_runs_with_one_seed_come_to_the_same(conformance: Callable[..., Any], tmp_path: Path) -> None:
+def test_two_runs_with_one_seed_have_the_same_result(conformance: Callable[..., Any], tmp_path: Path) -> None:
     rows = []
     for out in ("first", "second"):
         outcome = conformance("run", "--area", "job-token-scope", "--max-examples", "5", "--seed", "7", "--out", out)
         assert outcome.code == ExitCode.CONFORMANT, outcome.text
-        report = json.loads((tmp_path / out / "report.json").read_text(encoding="utf-8"))
+        report = report_of(tmp_path / out)
         rows.append([(row["id"], row["verdict"], row["observations"]) for row in report["requirements"]])
     assert rows[0] == rows[1]
 
 
-def test_a_report_says_what_was_asked_for_and_not_where_the_suite_lies(
+def test_a_report_says_what_was_selected_and_not_where_the_suite_is_installed(
     conformance: Callable[..., Any], tmp_path: Path
 ) -> None:
     conformance("run", "--requirement", "job-token-scope.switch.on", "--seed", "5", "--out", "out")
@@ -87,7 +88,9 @@ def test_a_report_says_what_was_asked_for_and_not_where_the_suite_lies(
     assert str(HOME) not in text
 
 
-def test_the_reports_of_a_run_are_made_again_from_its_record(conformance: Callable[..., Any], tmp_path: Path) -> None:
+def test_the_reports_of_a_run_can_be_made_again_from_its_record(
+    conformance: Callable[..., Any], tmp_path: Path
+) -> None:
     conformance("run", "--requirement", "job-token-scope.switch.on", "--out", "out", formats=WRITTEN)
     before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir() if path.is_file()}
     for name in before.keys() - {"results.jsonl"}:
@@ -97,7 +100,7 @@ def test_the_reports_of_a_run_are_made_again_from_its_record(conformance: Callab
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir() if path.is_file()} == before
 
 
-def test_an_attestation_of_a_run_without_a_subject_says_what_it_lacks(
+def test_an_attestation_of_a_run_without_a_subject_says_what_is_missing(
     conformance: Callable[..., Any], tmp_path: Path
 ) -> None:
     conformance("run", "-q", "--requirement", "job-token-scope.switch.on", "--out", "out")
@@ -107,7 +110,7 @@ def test_an_attestation_of_a_run_without_a_subject_says_what_it_lacks(
 
 
 @pytest.mark.parametrize("line", ["{", '{"kind": "header"}', "[]", '{"kind": "header", "form": 99}'])
-def test_a_file_that_is_no_record_ends_with_4(conformance: Callable[..., Any], tmp_path: Path, line: str) -> None:
+def test_a_file_that_is_not_a_record_ends_with_4(conformance: Callable[..., Any], tmp_path: Path, line: str) -> None:
     (tmp_path / "results.jsonl").write_text(f"{line}\n", encoding="utf-8")
     outcome = conformance("report", "results.jsonl")
     assert outcome.code == ExitCode.USAGE, outcome.text
@@ -127,7 +130,7 @@ def test_the_example_profile_is_valid_once_its_tokens_are_set(conformance: Calla
     assert "does not answer" in outcome.err
 
 
-def test_each_actor_proves_its_role(
+def test_the_role_of_each_actor_is_checked(
     conformance: Callable[..., Any],
     reference: Any,
     write_profile: Callable[..., Path],
@@ -141,7 +144,7 @@ def test_each_actor_proves_its_role(
 
 
 @pytest.mark.parametrize("lists", [True, False], ids=["with lists of members", "without"])
-def test_where_refusals_are_404_the_lists_of_members_tell_the_roles(
+def test_if_refusals_are_404_roles_are_read_from_the_lists_of_members(
     conformance: Callable[..., Any], write_profile: Callable[..., Path], *, lists: bool
 ) -> None:
     hiding = next(variant.choices for variant in VARIANTS if variant.name == "hides-what-it-refuses")
@@ -157,7 +160,7 @@ def test_where_refusals_are_404_the_lists_of_members_tell_the_roles(
     assert ("add the actor `admin`" in outcome.out) is not lists
 
 
-def test_an_actor_with_the_token_of_another_is_found_out(
+def test_an_actor_with_the_token_of_another_is_found(
     conformance: Callable[..., Any],
     reference: Any,
     write_profile: Callable[..., Path],
@@ -172,7 +175,7 @@ def test_an_actor_with_the_token_of_another_is_found_out(
     assert "actors.developer.id" in outcome.out
 
 
-def test_plain_pytest_comes_to_the_same_as_the_command(
+def test_plain_pytest_gives_the_same_result_as_the_command(
     conformance: Callable[..., Any],
     reference: Any,
     write_profile: Callable[..., Path],
@@ -201,17 +204,15 @@ def test_plain_pytest_comes_to_the_same_as_the_command(
         check=False,
     )
     assert plain.returncode == command.code == ExitCode.CONFORMANT, plain.stdout + plain.stderr
-    reports = [
-        json.loads((tmp_path / name / "report.json").read_text(encoding="utf-8")) for name in ("command", "plain")
-    ]
+    reports = [report_of(tmp_path / name) for name in ("command", "plain")]
     verdicts = [[(row["id"], row["verdict"]) for row in report["requirements"]] for report in reports]
     assert verdicts[0] == verdicts[1]
-    # Whoever goes on with either is told no place of tests, and each option with its value in one word.
+    # The command to continue either run names no path of tests, and writes each option with its value as one word.
     words = [set(report["run"]["arguments"]) for report in reports]
     assert {word for word in words[1] if not word.startswith("--out=")} - words[0] == {"-p", "no:cacheprovider", "-q"}
 
 
-def test_the_reference_is_served_with_a_profile_that_can_be_tested(
+def test_the_served_reference_can_be_tested_with_its_profile(
     conformance: Callable[..., Any],
     tmp_path: Path,
 ) -> None:
@@ -239,22 +240,22 @@ def test_the_reference_is_served_with_a_profile_that_can_be_tested(
     assert rest.endswith("Stopped.\n")
 
 
-def test_a_command_whose_streams_are_closed_does_its_work() -> None:
+def test_a_command_with_closed_streams_does_its_work() -> None:
     assert subprocess.run(["/bin/sh", "-c", _CLOSED], check=False, timeout=60).returncode == ExitCode.CONFORMANT
 
 
-def test_a_long_preparation_tells_how_far_it_is_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_long_preparation_shows_its_progress_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     with progress(seconds_between_lines=0) as tell:
         tell("groups", 3, 40)
     assert capsys.readouterr().err == "groups: 3 of 40 steps\n"
     with progress() as tell:
-        tell("groups", 4, 40)  # nothing is told of what took no time
+        tell("groups", 4, 40)  # what takes no time is not reported
     assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
     "body", [{"message": "no licence"}, {"error": "no licence"}, {"fault": {"text": "no licence"}}]
 )
-def test_a_refusal_is_told_in_the_words_of_the_service_whatever_their_form(body: Any) -> None:
+def test_a_refusal_is_reported_in_the_words_of_the_service_in_any_form(body: Any) -> None:
     assert "no licence" in str(Answer(403, body))
     assert "secret" not in str(Answer(422, {"detail": [{"loc": ["password"], "input": "secret"}], **body}))

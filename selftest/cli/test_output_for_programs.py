@@ -1,4 +1,4 @@
-"""What commands print for programs, and what the environment may say instead of options."""
+"""What commands print for programs, and options that the environment can set."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _printed(*arguments: str) -> Any:
     return json.loads(result.stdout)
 
 
-def test_requirements_are_printed_whole() -> None:
+def test_requirements_are_printed_completely() -> None:
     found = {entry["id"]: entry for entry in _printed("requirements")}
     assert found.keys() == Contract.load().requirements.keys()
     assert found[_ID]["level"] == "must"
@@ -34,7 +34,7 @@ def test_a_requirement_is_explained_with_its_tests() -> None:
     assert any("test_switching_the_limit" in test for test in found["tests"])
 
 
-def test_the_coverage_of_all_areas_adds_up() -> None:
+def test_the_coverage_of_all_areas_is_the_sum_of_each() -> None:
     found = _printed("coverage")
     areas = found["areas"]
     total = areas.pop("all")
@@ -43,7 +43,7 @@ def test_the_coverage_of_all_areas_adds_up() -> None:
     assert found["claimed_and_missing"] == []
 
 
-def test_an_option_may_stand_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_option_may_be_set_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONFORMANCE_REQUIREMENTS_AREA", "limits")
     result = CliRunner().invoke(commands, ["requirements"], standalone_mode=False)
     assert {line.split(".")[0] for line in result.stdout.splitlines() if not line.startswith(" ")} == {"limits"}

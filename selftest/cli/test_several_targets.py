@@ -1,4 +1,4 @@
-"""Several targets in one command: side by side, each with its own reports, and compared."""
+"""Several targets in one command: tested side by side, each with its own reports, and compared."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ import pytest
 
 from conformance.cli.several import worst_of
 from conformance.errors import ExitCode
+from selftest.altering import called
 from selftest.conftest import Outcome, run_conformance, serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from conformance.reference.http import Request, Response
-    from conformance.reference.routing import Route
 
 ID = "job-token-scope.settings.inbound-enabled"
 
@@ -36,7 +35,7 @@ def test_two_targets_are_tested_and_compared(
             "--corpus=none",
             "-q",
         )
-    assert outcome.code == 6, outcome.text  # one has no actors, and so nothing could be verified there
+    assert outcome.code == 6, outcome.text  # one profile has no actors, so nothing could be verified with it
     compared = json.loads((out / "comparison.json").read_text(encoding="utf-8"))
     assert compared["targets"] == ["staging", "canary"]
     assert [row["cells"] for row in compared["requirements"]] == [["passed", "not tested"]]
@@ -44,17 +43,11 @@ def test_two_targets_are_tested_and_compared(
     assert json.loads(again.text) == compared
 
 
-def test_two_profiles_of_one_project_are_told_apart_before_anything_is_sent(
+def test_two_profiles_of_one_project_are_refused_before_the_first_call(
     conformance: Callable[..., Outcome], write_profile: Callable[..., Path], tmp_path: Path
 ) -> None:
     with serving() as (service, base_url):
-        calls: list[str] = []
-
-        def note(route: Route, _: Request, response: Response) -> Response:
-            calls.append(route.key)
-            return response
-
-        service.transformers.append(note)
+        calls = called(service)
         write_profile(service, base_url, name="one.yaml")
         write_profile(service, f"{base_url}/", name="other.yaml")
         outcome = conformance("run", "--target=one.yaml", "--target=other.yaml", "--out=out", "-q")
@@ -77,7 +70,7 @@ def test_two_profiles_that_share_only_a_project_of_a_further_world_are_refused(
     assert "one.yaml and other.yaml both name project 8 of http://x.example" in outcome.err
 
 
-def test_what_an_earlier_call_left_is_not_compared(
+def test_what_an_earlier_command_left_is_not_compared(
     conformance: Callable[..., Outcome], write_profile: Callable[..., Path], tmp_path: Path
 ) -> None:
     few = (f"--requirement={ID}", "--corpus=none", "-q", "--out=out", "--target=one.yaml", "--target=other.yaml")
@@ -91,7 +84,7 @@ def test_what_an_earlier_call_left_is_not_compared(
     assert (outcome.code, "No comparison" in outcome.err) == (4, True), outcome.text
 
 
-def test_a_run_in_its_own_folder_has_a_name_in_a_comparison(
+def test_a_run_in_the_current_folder_has_a_name_in_a_comparison(
     conformance: Callable[..., Outcome], tmp_path: Path
 ) -> None:
     for name in ("one", "other"):
@@ -100,13 +93,13 @@ def test_a_run_in_its_own_folder_has_a_name_in_a_comparison(
     assert json.loads(compared.out)["targets"] == ["one", "other"]
 
 
-def test_profiles_of_one_name_are_refused(conformance: Callable[..., Outcome]) -> None:
+def test_two_profiles_with_the_same_name_are_refused(conformance: Callable[..., Outcome]) -> None:
     outcome = conformance("run", "--target=a/target.yaml", "--target=b/a/target.yaml")
     assert outcome.code == 4
     assert "the same name" in outcome.text
 
 
-def test_profiles_of_one_name_in_two_folders_are_called_by_their_folders(conformance: Callable[..., Outcome]) -> None:
+def test_same_names_in_two_folders_are_told_apart_by_their_folders(conformance: Callable[..., Outcome]) -> None:
     outcome = conformance("run", "--target=a/target.yaml", "--target=b/target.yaml", "--out=out")
     assert "a | " in outcome.out
     assert "b | " in outcome.out
@@ -128,5 +121,5 @@ def test_profiles_of_one_name_in_two_folders_are_called_by_their_folders(conform
         ((137, 6), ExitCode.SUITE_BROKE),
     ],
 )
-def test_several_targets_come_to_what_the_worst_of_them_came_to(codes: tuple[int, ...], worst: ExitCode) -> None:
+def test_the_exit_code_for_several_targets_is_that_of_the_worst(codes: tuple[int, ...], worst: ExitCode) -> None:
     assert worst_of(codes) == worst

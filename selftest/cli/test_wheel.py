@@ -1,14 +1,14 @@
-"""What a user installs: a wheel that carries contract and suite, and needs no checkout."""
+"""What a user installs: a wheel that contains the contract and the suite and needs no checkout."""
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 from conformance.errors import ExitCode
+from selftest.reads import report_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -42,11 +42,11 @@ def test_an_installed_wheel_runs_the_suite_in_an_empty_folder(tmp_path: Path) ->
         commands / "conformance", "run", "--area", "code-completion", "--max-examples", "3", "--out", "out", cwd=empty
     )
     assert outcome.returncode == ExitCode.CONFORMANT, outcome.stdout + outcome.stderr
-    report = json.loads((empty / "out" / "report.json").read_text(encoding="utf-8"))
+    report = report_of(empty / "out")
     rows = [row for row in report["requirements"] if row["area"] == "code-completion" and row["level"] == "must"]
     assert {row["verdict"] for row in rows} == {"passed", "not applicable"}, outcome.stdout
     listed = run(commands / "conformance", "coverage", cwd=empty)
     assert listed.returncode == 0, listed.stderr
-    # Beside its reports a run keeps the drawn cases, to replay them.
+    # A run also keeps the drawn cases beside its reports, to replay them.
     assert sorted(path.name for path in empty.iterdir()) == ["out", "reports"]
     assert [path.name for path in (empty / "reports").iterdir()] == [".corpus"]

@@ -1,4 +1,4 @@
-"""Every documented example of a published document, beside the operation and the schema that it is an example of."""
+"""Every documented example of a published document, with the operation and the schema that it belongs to."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class PublishedExample:
 
     @property
     def label(self) -> str:
-        """What it is an example of."""
+        """Say what the example belongs to."""
         return f"{self.operation} {self.status or 'request'}"
 
 
 def published_examples(document: dict[str, Any]) -> Iterator[PublishedExample]:
-    """Yield the examples of a plain document in its order."""
+    """Yield the examples of a plain document in the order of the document."""
     for item in document["paths"].values():
         for method in METHODS:
             if method in item:
@@ -57,7 +57,7 @@ def _of_operation(document: dict[str, Any], item: dict[str, Any], node: dict[str
 
 
 def record_names(schema: dict[str, Any]) -> list[str]:
-    """Return the names of the records that a schema refers to: its own, that of its entries, or its alternatives."""
+    """Return the names of the records that a schema refers to: directly, in its items, or in its alternatives."""
     if "$ref" in schema:
         return [schema["$ref"].rpartition("/")[2]]
     parts = [schema["items"]] if "items" in schema else schema.get("anyOf", [])

@@ -1,11 +1,10 @@
-"""Clients that other people's generators make of the published document: they parse every documented example."""
+"""Clients that generators of others make of the published document: they parse every documented example."""
 
 from __future__ import annotations
 
 import importlib
 import json
 import re
-import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -16,13 +15,14 @@ from pydantic import TypeAdapter
 
 from conformance.contract import Contract
 from selftest.contract.published_examples import PublishedExample, published_examples, record_names
+from selftest.npm import with_packages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
     from types import ModuleType
 
-#: The oldest, the newest, and all of them at once.
+#: The oldest version, the newest one, and all versions in one document.
 VERSIONS = ["12.3", "19.0", "unknown"]
 TYPESCRIPT = ("openapi-typescript@7.13.0", "typescript@5.9.3")
 
@@ -46,7 +46,7 @@ def folder(document: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -
 
 
 def run(*command: str, cwd: Path) -> str:
-    """Run a generator; fail with what it says when it ends with an error."""
+    """Run a generator; fail with its output if it ends with an error."""
     finished = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=300)
     said = f"{finished.stdout}\n{finished.stderr}"
     assert finished.returncode == 0, said
@@ -54,7 +54,7 @@ def run(*command: str, cwd: Path) -> str:
 
 
 def imported(folder: Path, name: str) -> ModuleType:
-    """Import a generated module under a name that no other version has."""
+    """Import a generated module under a name that no other version uses."""
     sys.path.insert(0, str(folder))
     try:
         importlib.invalidate_caches()
@@ -73,7 +73,7 @@ def module_name(version: str, kind: str) -> str:
 @pytest.fixture(scope="module")
 def client_package(folder: Path, version: str) -> ModuleType:
     name = module_name(version, "client")
-    # What it says when it leaves something out is no error to it: "some pieces may be missing".
+    # The generator does not treat it as an error when it leaves something out: "some pieces may be missing".
     (folder / "config.yaml").write_text("post_hooks: []\n", encoding="utf-8")
     options = ("--path", "openapi.json", "--output-path", name, "--meta", "none", "--config", "config.yaml")
     said = run(sys.executable, "-m", "openapi_python_client", "generate", *options, "--fail-on-warning", cwd=folder)
@@ -82,7 +82,7 @@ def client_package(folder: Path, version: str) -> ModuleType:
 
 
 def test_openapi_python_client_parses_every_example(client_package: ModuleType, document: dict[str, Any]) -> None:
-    """Both ways: what is sent is the documented request, and what is answered comes back as it was."""
+    """In both directions: it sends the documented request, and returns the documented response unchanged."""
     examples = list(published_examples(document))
     requests = {example.operation: example for example in examples if example.status is None}
     answers = [example for example in examples if example.status is not None]
@@ -99,7 +99,7 @@ def test_openapi_python_client_parses_every_example(client_package: ModuleType, 
 
 
 def exchanged(package: ModuleType, answer: PublishedExample, request: PublishedExample | None) -> tuple[Any, Any]:
-    """Call an operation of a service that gives an answer; return what was sent and what was understood, as JSON."""
+    """Call an operation with a given response; return as JSON what was sent and what the client parsed."""
     bodies: list[Any] = []
 
     def serve(received: httpx.Request) -> httpx.Response:
@@ -141,7 +141,7 @@ def test_datamodel_code_generator_parses_every_example(models: ModuleType, docum
 
 
 def modelled(models: ModuleType, example: PublishedExample) -> Any:
-    """Parse an example by the model of its record, and return it as JSON again."""
+    """Parse an example with the model of its record, and return it as JSON again."""
     model = getattr(models, record_names(example.schema)[0])
     adapter: TypeAdapter[Any] = TypeAdapter(list[model] if isinstance(example.value, list) else model)  # type: ignore[valid-type]
     return adapter.dump_python(
@@ -154,25 +154,15 @@ def modelled(models: ModuleType, example: PublishedExample) -> Any:
 
 @pytest.fixture(scope="module")
 def typescript(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the generator and the compiler, which npm brings."""
-    if shutil.which("npm") is None:
-        pytest.skip("npm is not installed, so that no TypeScript can be generated")
-    folder = tmp_path_factory.mktemp("npm")
-    command = ["npm", "install", "--prefer-offline", "--no-audit", "--no-fund", "--ignore-scripts", *TYPESCRIPT]
-    try:
-        finished = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=180)
-    except subprocess.TimeoutExpired:
-        pytest.skip("npm did not bring the TypeScript generator in time")
-    if finished.returncode != 0:
-        pytest.skip(f"npm cannot bring the TypeScript generator: {finished.stderr.strip()[-200:]}")
-    return folder / "node_modules" / ".bin"
+    """The folder with the generator and the compiler, which npm installs."""
+    return with_packages(tmp_path_factory.mktemp("npm"), *TYPESCRIPT) / "node_modules" / ".bin"
 
 
-def test_openapi_typescript_makes_types_that_every_example_has(typescript: Path, tmp_path: Path) -> None:
+def test_openapi_typescript_makes_types_that_fit_every_example(typescript: Path, tmp_path: Path) -> None:
     document = Contract.load().as_of("unknown")
     (tmp_path / "openapi.json").write_text(json.dumps(document), encoding="utf-8")
     (tmp_path / "examples.ts").write_text("\n".join(typed(document)), encoding="utf-8")
-    # By its own default the generator demands every property that has a default, also of those who send it.
+    # By default the generator requires every property that has a default value, also in requests.
     options = ("openapi.json", "--default-non-nullable", "false", "-o", "types.ts")
     run(str(typescript / "openapi-typescript"), *options, cwd=tmp_path)
     strict = ("--noEmit", "--strict", "--skipLibCheck", "--lib", "es2022", "types.ts", "examples.ts")
@@ -180,7 +170,7 @@ def test_openapi_typescript_makes_types_that_every_example_has(typescript: Path,
 
 
 def typed(document: dict[str, Any]) -> Iterator[str]:
-    """Yield TypeScript in which each example is a constant of the type that the operation has there."""
+    """Yield TypeScript in which each example is a constant that has the type from its operation."""
     yield 'import type { operations } from "./types";'
     for number, example in enumerate(published_examples(document)):
         operation = f'operations["{example.operation}"]'

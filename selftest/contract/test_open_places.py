@@ -1,4 +1,4 @@
-"""The places that the specification leaves open: the page about them is up to date, and every note is explained."""
+"""The places where the specification is silent: the page about them is up to date, and every note is explained."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def first_problem(contract: Contract, *places: OpenPlace) -> str:
     return next(text for text in problems(replace(contract, open_places=places)) if text.startswith("open place"))
 
 
-def test_the_page_says_what_the_data_say(contract: Contract, notes: frozenset[str]) -> None:
+def test_the_page_is_generated_from_the_current_data(contract: Contract, notes: frozenset[str]) -> None:
     current = PAGE.read_text(encoding="utf-8") == page(contract.open_places, notes)
     assert current, f"{PAGE} is not what the data say: run `{COMMAND}`"
 
@@ -56,13 +56,13 @@ def test_every_note_is_explained_by_a_place(contract: Contract, notes: frozenset
 
 
 def test_each_section_has_one_table(contract: Contract, notes: frozenset[str]) -> None:
-    """Entries of one section stand together in the data, so that the page has each heading once."""
+    """Entries of one section are together in the data, so that the page has each heading once."""
     headings = [line for line in page(contract.open_places, notes).splitlines() if line.startswith("## ")]
     assert headings == list(dict.fromkeys(headings))
     assert set(headings) == {f"## {entry.where}" for entry in contract.open_places}
 
 
-def test_a_place_is_one_row_that_tells_notes_from_judged_requirements() -> None:
+def test_a_place_is_one_row_that_separates_notes_from_judged_requirements() -> None:
     row = page([place("one.two", "one.three")], frozenset({"one.three"})).splitlines()[-1]
     assert row == (
         '| <a id="some-place"></a>some-place | What a\\_b is. | Either \\| or. | high | none: Nobody \\| sees it. '
@@ -75,14 +75,14 @@ def test_a_row_names_the_variants_that_choose_otherwise() -> None:
     assert page([varied], frozenset()).splitlines()[-1].endswith("| high | `one-way`<br>`another-way` | `one.two` |")
 
 
-def test_every_place_where_a_service_may_differ_is_varied_by_variants_that_exist(contract: Contract) -> None:
-    """Here and not in the contract, which knows nothing of proofs."""
+def test_every_place_where_a_service_may_differ_has_variants_that_exist(contract: Contract) -> None:
+    """This is tested here and not in the contract, which does not know the proof."""
     known = {variant.name for variant in VARIANTS}
     assert {place.id for place in contract.open_places if set(place.varied_by) - known} == set()
     assert {place.id for place in contract.open_places if bool(place.varied_by) is bool(place.not_varied)} == set()
 
 
-def test_every_variant_is_there_for_an_open_place(contract: Contract) -> None:
+def test_every_variant_belongs_to_an_open_place(contract: Contract) -> None:
     named = {name for place in contract.open_places for name in place.varied_by}
     assert {variant.name for variant in VARIANTS} - named == set()
 

@@ -1,4 +1,4 @@
-"""What `contract --as-of` prints: it states what the specification states, says it in words, and nothing besides."""
+"""What `contract --as-of` prints: what the specification states, described in words, and nothing else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 VERSIONS = [*TABLE, "unknown"]
-#: Limits that the specification states, or that hold whatever it says; every other limit is one too many.
+#: Limits that the specification states, or that are true whatever it says; the document must have no other limits.
 STATED_LIMITS = {
     "ExportAcceptance/message: minLength",
     "MergeRequestApprovalStatus/approvals_left: minimum",
@@ -50,7 +50,7 @@ def parameters(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
 
 
 def schemas(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each named record, each property below it, and the schemas of parameters, with where they stand."""
+    """Yield each named record, each property below it, and the schemas of parameters, with their position."""
 
     def below(place: str, schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         yield place, schema
@@ -66,7 +66,7 @@ def schemas(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         yield from below(place, parameter["schema"])
 
 
-def test_no_limit_is_published_that_only_drawn_calls_need(documents: Any) -> None:
+def test_no_limit_is_published_that_only_drawing_needs(documents: Any) -> None:
     found = {
         f"{place}: {word}"
         for document in documents.values()
@@ -102,7 +102,7 @@ def test_everything_has_a_description(documents: Any, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_lists_say_what_they_hold_and_records_that_they_are_records(documents: Any, version: str) -> None:
+def test_lists_have_items_and_records_have_the_type_object(documents: Any, version: str) -> None:
     listed = [
         place for place, schema in schemas(documents[version]) if "array" in kinds(schema) and "items" not in schema
     ]
@@ -135,7 +135,7 @@ def test_each_example_has_a_name_and_a_summary(documents: Any, version: str) -> 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_nothing_stands_beside_a_reference_that_is_no_schema(documents: Any, version: str) -> None:
+def test_no_reference_outside_schemas_has_siblings(documents: Any, version: str) -> None:
     document = documents[version]
     shared = [
         entry
@@ -148,7 +148,7 @@ def test_nothing_stands_beside_a_reference_that_is_no_schema(documents: Any, ver
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_tags_are_those_of_the_operations(documents: Any, version: str) -> None:
+def test_tags_are_those_that_operations_use(documents: Any, version: str) -> None:
     document = documents[version]
     used = {tag for _, node, _ in operations(document) for tag in node["tags"]}
     assert [tag["name"] for tag in document["tags"]] == [tag["name"] for tag in document["tags"] if tag["name"] in used]
@@ -156,7 +156,7 @@ def test_tags_are_those_of_the_operations(documents: Any, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_operations_that_the_specification_only_names_are_left_out(documents: Any, version: str) -> None:
+def test_operations_that_the_specification_only_mentions_are_left_out(documents: Any, version: str) -> None:
     document = documents[version]
     assert not [path for path in document["paths"] if "runners" in path or path in ("/users", "/member_roles")]
     assert "versions" not in {tag["name"] for tag in document["tags"]}
@@ -168,7 +168,7 @@ def test_the_description_of_an_operation_says_who_may_call_it(documents: Any, ve
     assert silent == []
 
 
-def test_what_must_not_be_called_lightly_is_marked_in_words() -> None:
+def test_dangerous_operations_are_marked_in_words() -> None:
     contract = Contract.load()
     document = contract.at(Version.parse("17.7"))
     told = {
@@ -191,7 +191,7 @@ def test_what_must_not_be_called_lightly_is_marked_in_words() -> None:
         ("/projects/{id}/merge_requests/{merge_request_iid}/reset_approvals", "put", ["bot users", "401"]),
     ],
 )
-def test_roles_limits_and_flags_stand_in_words(documents: Any, path: str, method: str, words: list[str]) -> None:
+def test_roles_limits_and_flags_are_stated_in_words(documents: Any, path: str, method: str, words: list[str]) -> None:
     description = documents["17.7"]["paths"][path][method]["description"]
     assert [word for word in words if word not in description] == []
 
@@ -200,7 +200,7 @@ def test_roles_limits_and_flags_stand_in_words(documents: Any, path: str, method
     ("path", "method"),
     [("/groups/{id}/approval_rules", "post"), ("/groups/{id}/approval_rules/{approval_rule_id}", "put")],
 )
-def test_parameters_of_group_rules_may_come_in_the_query(documents: Any, path: str, method: str) -> None:
+def test_parameters_of_group_rules_may_be_in_the_query(documents: Any, path: str, method: str) -> None:
     document = documents["17.7"]
     operation = document["paths"][path][method]
     body = resolve(document, operation["requestBody"]["content"]["application/json"]["schema"])
@@ -216,7 +216,7 @@ def test_a_streamed_completion_may_have_another_media_type(documents: Any) -> No
     assert list(answer["content"]) == ["application/json", "*/*"]
 
 
-def test_the_export_status_is_a_list_or_one_entry(documents: Any) -> None:
+def test_the_export_status_is_a_list_or_a_single_entry(documents: Any) -> None:
     answer = documents["17.7"]["paths"]["/groups/{id}/export_relations/status"]["get"]["responses"]["200"]
     schema = answer["content"]["application/json"]["schema"]
     entry = {"$ref": "#/components/schemas/ExportStatus"}
@@ -224,7 +224,7 @@ def test_the_export_status_is_a_list_or_one_entry(documents: Any) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_title_version_and_words_of_a_document_agree(documents: Any, version: str) -> None:
+def test_title_version_and_wording_of_a_document_agree(documents: Any, version: str) -> None:
     info = documents[version]["info"]
     assert info["license"] == {"name": "MIT", "identifier": "MIT"}
     assert info["contact"]["name"]

@@ -1,4 +1,4 @@
-"""The table of records names what exists: operations of the same area, requirements, and flags of what is said."""
+"""The table of records names only what exists: operations of the same area, requirements, and flags."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RULES = "project-approval-rules.same-everywhere"
         ({"unless": {"color": "flag"}}, f"records.yaml says when color means nothing, which {RULES} does not say"),
     ],
 )
-def test_what_the_table_names_and_does_not_exist_is_a_problem(wrong: dict[str, Any], problem: str) -> None:
+def test_a_name_in_the_table_that_does_not_exist_is_a_problem(wrong: dict[str, Any], problem: str) -> None:
     contract = Contract.load()
     record = next(one for one in contract.records if one.requirement == RULES)
     told = next(problems(replace(contract, records=(replace(record, **wrong),))))

@@ -1,4 +1,4 @@
-"""The contract at each version: valid for other tools, and changed only where the version table says so."""
+"""The contract at each version: valid for other tools, and different only where the version table says so."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def test_the_document_of_a_version_is_plain_openapi(contract: Contract, version:
     assert [key for key in keys(contract.as_of(version)) if key.startswith("x-")] == []
 
 
-def test_the_contract_holds_together(contract: Contract) -> None:
+def test_the_contract_is_consistent(contract: Contract) -> None:
     assert list(problems(contract)) == []
 
 
 def test_neighbouring_versions_differ_as_the_snapshot_says(contract: Contract) -> None:
-    """Set UPDATE_SNAPSHOTS=1 to write the snapshot anew, and read its diff before committing it."""
+    """Set UPDATE_SNAPSHOTS=1 to write the snapshot again, and read its diff before you commit it."""
     found = {f"{old} to {new}": differences(contract, old, new) for old, new in pairwise(TABLE)}
     if os.environ.get("UPDATE_SNAPSHOTS"):
         SNAPSHOT.write_text(yaml.safe_dump(found, sort_keys=False, width=200), encoding="utf-8")
@@ -68,7 +68,7 @@ def test_neighbouring_versions_differ_as_the_snapshot_says(contract: Contract) -
         ("16.0", "GET /projects/{id}/approvals", True),
     ],
 )
-def test_an_operation_is_there_from_its_version_on(
+def test_an_operation_exists_from_its_version_on(
     contract: Contract,
     version: str,
     place: str,
@@ -88,13 +88,13 @@ def test_a_field_is_required_only_while_it_may_not_be_absent(contract: Contract)
     assert after["properties"]["outbound_enabled"]["deprecated"] is True
 
 
-def test_examples_show_only_what_a_version_has(contract: Contract) -> None:
+def test_examples_show_only_what_exists_at_a_version(contract: Contract) -> None:
     text = str(contract.as_of("15.2"))
     assert "applies_to_all_protected_branches" not in text
     assert "vulnerability_events" not in text
 
 
-def test_of_an_unknown_version_everything_may_be_there_and_nothing_versioned_is_owed(contract: Contract) -> None:
+def test_at_an_unknown_version_everything_is_allowed_and_nothing_new_required(contract: Contract) -> None:
     document = contract.as_of("unknown")
     assert "post" in document["paths"]["/projects/{id}/approvals"]
     rule = document["components"]["schemas"]["ProjectApprovalRule"]
@@ -103,7 +103,7 @@ def test_of_an_unknown_version_everything_may_be_there_and_nothing_versioned_is_
 
 
 @pytest.mark.parametrize("text", ["17.7", "17.7.1-pre", "v17.7", "17.7.0+ee"])
-def test_patch_levels_and_prereleases_are_their_minor_version(text: str) -> None:
+def test_patch_levels_and_prereleases_count_as_their_minor_version(text: str) -> None:
     assert Version.parse(text) == Version(17, 7)
 
 
@@ -114,7 +114,7 @@ def test_a_version_outside_the_specification_is_refused_with_a_message(text: str
 
 
 def keys(node: Any) -> Iterator[str]:
-    """Yield the keys of a document except those of examples and of properties, which are names of the service."""
+    """Yield the keys of a document except those inside examples, which are names that the service chose."""
     if isinstance(node, list):
         for entry in node:
             yield from keys(entry)
@@ -135,7 +135,7 @@ def differences(contract: Contract, old: str, new: str) -> dict[str, list[str]]:
 
 
 def flat(document: dict[str, Any]) -> dict[str, Any]:
-    """Return every place of a document but its title and its examples, with the value of a leaf."""
+    """Return every place of a document except its title and its examples, with the value of each leaf."""
     places: dict[str, Any] = {}
 
     def visit(node: Any, place: str) -> None:
@@ -157,5 +157,5 @@ def flat(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def topmost(places: set[str]) -> list[str]:
-    """Leave out what lies below another place of the same set."""
+    """Leave out places that are below another place of the same set."""
     return sorted(place for place in places if place.rpartition("/")[0] not in places)

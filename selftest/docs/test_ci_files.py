@@ -1,4 +1,4 @@
-"""The files for CI fit the schemas of their systems, and their steps do in a shell what they promise."""
+"""The CI files fit the schemas of their systems, and their steps do in a shell what they promise."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AREA = "code-completion"
 @pytest.mark.parametrize(
     ("schema", "file"), [("vendor.github-workflows", GITHUB), ("vendor.gitlab-ci", GITLAB)], ids=["github", "gitlab"]
 )
-def test_the_file_fits_the_schema_of_its_system(schema: str, file: Path) -> None:
+def test_a_ci_file_fits_the_schema_of_its_system(schema: str, file: Path) -> None:
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, str(file)]
     checked = subprocess.run(command, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout + checked.stderr
@@ -65,7 +65,7 @@ def _shell(script: str, folder: Path, environment: Mapping[str, str]) -> subproc
     )
 
 
-def test_the_steps_of_github_make_a_world_run_compare_and_gate(place: tuple[Path, Mapping[str, str]]) -> None:
+def test_the_steps_of_github_provision_run_compare_and_gate(place: tuple[Path, Mapping[str, str]]) -> None:
     folder, environment = place
     steps = yaml.safe_load(GITHUB.read_text(encoding="utf-8"))["jobs"]["nightly"]["steps"]
     scripts = {step["name"]: step["run"] for step in steps if "run" in step}
@@ -82,12 +82,12 @@ def test_the_steps_of_github_make_a_world_run_compare_and_gate(place: tuple[Path
     (folder / "exit-code").write_text("8", encoding="utf-8")
     (folder / "nightly" / "before" / "kept").touch()
     assert _shell(scripts["Summary, and what changed since last night"], folder, environment).returncode == 0
-    assert (folder / "nightly" / "before" / "kept").exists()  # nothing could be tested in this one
+    assert (folder / "nightly" / "before" / "kept").exists()  # here nothing could be tested
     (folder / "exit-code").write_text("7", encoding="utf-8")
     assert _shell(scripts["Gate"], folder, environment).returncode == 7
 
 
-def test_the_script_of_gitlab_ends_as_the_run_did(place: tuple[Path, Mapping[str, str]]) -> None:
+def test_the_script_of_gitlab_has_the_exit_code_of_the_run(place: tuple[Path, Mapping[str, str]]) -> None:
     folder, environment = place
     script = yaml.safe_load(GITLAB.read_text(encoding="utf-8"))["conformance"]["script"]
     assert "pip install" in script[0]
@@ -97,5 +97,5 @@ def test_the_script_of_gitlab_ends_as_the_run_did(place: tuple[Path, Mapping[str
     record = (folder / "nightly" / "report" / "results.jsonl").read_bytes()
     lacking = {**environment, "CONFORMANCE_RUN_TARGET_VERSION": "no version"}
     assert _shell("\n".join(script[1:]), folder, lacking).returncode == 4
-    # A night without a run leaves the one before it, for the next to be compared with.
+    # After a night without a run, the next run is compared with the one before it.
     assert (folder / "nightly" / "before" / "results.jsonl").read_bytes() == record

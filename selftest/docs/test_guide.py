@@ -1,4 +1,4 @@
-"""The guide builds without a warning, and every command that a page for people names exists with its options."""
+"""The guide builds without a warning, and every command on a page exists with its options."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CONTEXT = click.Context(commands)
 PAGES = sorted([HOME / "README.md", HOME / "CONTRIBUTING.md", *HOME.glob("docs/*.md"), *HOME.glob("examples/**/*.*")])
 LOADED = re.compile(r'<(?:script|link rel="stylesheet"|img)[^>]*?(?:src|href)="(https?:[^"]+)"')
-#: Where a command ends in a shell, and what stands in code beside it.
+#: What ends a command in a shell, and what else may be in its code block.
 ENDS = re.compile(r"[|;&>`#]")
 
 
@@ -72,7 +72,7 @@ def test_every_command_that_a_page_names_exists(page: Path) -> None:
 
 
 def _command_lines(text: str) -> Iterator[str]:
-    """Yield the calls of `conformance` in code of a page, without what a shell adds; continued lines are joined."""
+    """Yield the calls of `conformance` in code of a page, without shell syntax; continued lines are joined."""
     for line in re.sub(r"\\\n\s*", " ", text).splitlines():
         for match in re.finditer(r"(?:^\s*\$ |`|^\s*(?:- |run: )?|[;&] ?)conformance (?=[a-z])", line):
             yield ENDS.split(line[match.end() :])[0].strip()
@@ -95,7 +95,7 @@ def _options(command: click.Command | None) -> set[str]:
     return {name for name in names if name.startswith("--")}
 
 
-def test_a_command_that_does_not_exist_would_be_seen() -> None:
+def test_a_command_that_does_not_exist_is_found() -> None:
     text = "`conformance run --no-such-option x`\n$ conformance no-such-command | cat\n`conformance run --seed 1`"
     assert [_mistake(line) for line in _command_lines(text)] == ["--no-such-option", "no command no-such-command", None]
     assert CliRunner().invoke(commands, ["--help"]).exit_code == 0

@@ -19,7 +19,7 @@ Drawn = dict[str, tuple[Operation, list[DrawnCase]]]
 
 @pytest.fixture(scope="session")
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Drawn]:
-    """By phase and operationId: the operation with its cases."""
+    """For each phase and operationId: the operation with its cases."""
     contract = Contract.load()
     corpus = Corpus(contract, VERSION, tmp_path_factory.mktemp("corpus"))
     return {

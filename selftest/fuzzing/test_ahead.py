@@ -1,4 +1,4 @@
-"""Cases that another process draws ahead are those that would be drawn here, and nothing depends on it."""
+"""Cases that another process draws in advance are those that would be drawn here; nothing depends on that process."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def wanted(contract: Contract) -> list[tuple[Operation, str]]:
 
 @pytest.fixture
 def corpus(contract: Contract, monkeypatch: pytest.MonkeyPatch) -> Iterator[Corpus]:
-    """A corpus that keeps nothing, and takes another process to be worth it for a few cases already."""
+    """A corpus that keeps nothing and starts another process already for a few cases."""
     monkeypatch.setattr(ahead, "_WORTH_A_PROCESS", 1)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     found = Corpus(contract, VERSION, None)
@@ -43,7 +43,7 @@ def wires(contract: Contract, operation: Operation, phase: str) -> list[object]:
     return [case.wire for case in Corpus(contract, VERSION, None).cases(operation, phase, BUDGET)]
 
 
-def test_another_process_draws_what_would_be_drawn_here(
+def test_another_process_draws_the_same_cases_as_this_one(
     contract: Contract, corpus: Corpus, wanted: list[tuple[Operation, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = [wires(contract, operation, phase) for operation, phase in wanted]
@@ -55,7 +55,7 @@ def test_another_process_draws_what_would_be_drawn_here(
     assert all(found)
 
 
-def test_what_a_process_that_died_had_not_drawn_is_drawn_here(
+def test_if_a_process_dies_the_missing_cases_are_drawn_here(
     contract: Contract, corpus: Corpus, wanted: list[tuple[Operation, str]]
 ) -> None:
     corpus.draw_ahead(wanted, BUDGET)
@@ -64,19 +64,19 @@ def test_what_a_process_that_died_had_not_drawn_is_drawn_here(
         assert [case.wire for case in corpus.cases(operation, phase, BUDGET)] == wires(contract, operation, phase)
 
 
-def test_what_was_not_announced_is_drawn_here(corpus: Corpus, wanted: list[tuple[Operation, str]]) -> None:
+def test_cases_that_were_not_announced_are_drawn_here(corpus: Corpus, wanted: list[tuple[Operation, str]]) -> None:
     corpus.draw_ahead(wanted[:1], BUDGET)
     operation, phase = wanted[1]
     assert corpus.cases(operation, phase, BUDGET)
 
 
-def test_a_few_cases_are_worth_no_process(contract: Contract, wanted: list[tuple[Operation, str]]) -> None:
+def test_for_a_few_cases_no_process_is_started(contract: Contract, wanted: list[tuple[Operation, str]]) -> None:
     wishes = [ahead.Wish(operation.id, phase) for operation, phase in wanted]
     budget = {"seed": 5, "max_examples": 6, "seconds": 60}
     assert ahead.Ahead.begin(contract, VERSION, wishes, budget) is None
 
 
-def test_workers_take_from_a_folder_what_one_process_draws(
+def test_workers_take_from_a_folder_the_cases_of_one_process(
     contract: Contract, corpus: Corpus, wanted: list[tuple[Operation, str]], tmp_path: Path
 ) -> None:
     corpus.draw_ahead(wanted[:1], BUDGET, tmp_path)
@@ -88,7 +88,7 @@ def test_workers_take_from_a_folder_what_one_process_draws(
     assert worker.take(other, other_phase) is None
 
 
-def test_a_worker_draws_by_itself_where_no_process_does(
+def test_a_worker_draws_by_itself_if_no_process_does(
     contract: Contract, wanted: list[tuple[Operation, str]], tmp_path: Path
 ) -> None:
     one, worker = Corpus(contract, VERSION, None), Corpus(contract, VERSION, None)

@@ -1,4 +1,4 @@
-"""Drawn cases from run to run: what is replayed, what is not, and that no state of the folder costs a result."""
+"""Drawn cases from run to run: what is replayed and what is not. The state of the folder never costs a result."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from conformance.errors import UsageError
 from conformance.fuzzing import Budget, Corpus, DrawnCase
 from conformance.fuzzing.corpus import FAILED_AT_MOST, FOLDER, corpus_folder, shape
 from conformance.reference.parameters import Parameters
+from selftest.reads import report_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +31,7 @@ FIRST, SECOND, THIRD = (Budget(seed, 4, 10.0) for seed in (1, 2, 3))
 
 
 class Numbered(Corpus):
-    """A corpus in which every draw is so many numbers, for its own operation and seed."""
+    """A corpus that draws a given number of integers for its own operation and seed."""
 
     def _drawn(self, operation: Operation, phase: str, budget: Budget) -> list[DrawnCase]:
         return [case_of(operation, f"{phase} {budget.seed} {number}") for number in range(budget.max_examples)]
@@ -52,7 +53,7 @@ def operation() -> Operation:
 
 @pytest.fixture
 def night(tmp_path: Path) -> Callable[..., Numbered]:
-    """A run that knows of others only what the folder tells."""
+    """A run that knows of other runs only what is in the folder."""
 
     def new(version: Version = VERSION) -> Numbered:
         return Numbered(Contract.load(), version, tmp_path / "corpus")
@@ -65,7 +66,7 @@ def age(folder: Path, days: int) -> None:
         os.utime(path, (path.stat().st_mtime - 86400 * days,) * 2)
 
 
-def test_another_seed_replays_some_of_what_the_last_one_drew_and_adds_its_own(
+def test_another_seed_replays_some_cases_of_the_last_one_and_adds_new_ones(
     night: Callable[..., Numbered], operation: Operation
 ) -> None:
     assert night().draw(operation, FIRST).earlier == ()
@@ -75,7 +76,7 @@ def test_another_seed_replays_some_of_what_the_last_one_drew_and_adds_its_own(
     assert bodies(draw.cases) == bodies([*draw.fresh, *draw.earlier])
 
 
-def test_of_many_nights_the_newest_are_replayed_a_quarter_of_what_is_drawn_afresh(
+def test_of_many_runs_the_newest_are_replayed_up_to_a_quarter_of_the_new_cases(
     night: Callable[..., Numbered], operation: Operation
 ) -> None:
     for days, budget in ((2, FIRST), (1, SECOND)):
@@ -110,7 +111,7 @@ def test_what_failed_once_is_sent_first_by_every_later_run_and_only_once(
         assert draw.counts["replayed"] == 1 + len(draw.earlier)
 
 
-def test_of_cases_that_failed_the_latest_are_kept(night: Callable[..., Numbered], operation: Operation) -> None:
+def test_the_latest_of_the_failed_cases_are_kept(night: Callable[..., Numbered], operation: Operation) -> None:
     night().keep_failed(operation, [case_of(operation, "old")])
     age(night().folder or Path(), 1)
     night().keep_failed(operation, [case_of(operation, number) for number in range(FAILED_AT_MOST)])
@@ -119,7 +120,7 @@ def test_of_cases_that_failed_the_latest_are_kept(night: Callable[..., Numbered]
     assert "old" not in kept
 
 
-def test_cases_that_differ_only_in_a_property_called_like_prose_are_two(
+def test_cases_that_differ_only_in_a_property_named_like_prose_are_two(
     night: Callable[..., Numbered], operation: Operation
 ) -> None:
     night().keep_failed(operation, [case_of(operation, {"title": title}) for title in ("a", "b")])
@@ -144,7 +145,7 @@ def test_without_a_folder_nothing_is_kept(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_gateway_gets_few_cases_and_half_of_them_at_most_such_as_failed(
+def test_through_a_gateway_few_cases_are_sent_at_most_half_of_them_failed_ones(
     night: Callable[..., Numbered], operation: Operation
 ) -> None:
     night().draw(operation, Budget(1, 40, 10.0))
@@ -153,9 +154,7 @@ def test_a_gateway_gets_few_cases_and_half_of_them_at_most_such_as_failed(
     assert (len(draw.failed), len(draw.fresh), len(draw.earlier)) == (4, 4, 0)
 
 
-def test_draws_of_long_ago_are_removed_and_nothing_that_others_put_there(
-    night: Callable[..., Numbered], operation: Operation
-) -> None:
+def test_old_draws_are_removed_and_files_of_others_stay(night: Callable[..., Numbered], operation: Operation) -> None:
     folder = night().folder or Path()
     (folder / "17.7" / "fuzz-notes").mkdir(parents=True)
     for seed in range(30):
@@ -181,7 +180,7 @@ def body_schema(document: dict[str, Any], operation: Operation) -> dict[str, Any
     return schema
 
 
-def test_words_and_answers_leave_a_corpus_as_it_is(operation: Operation) -> None:
+def test_changed_descriptions_and_responses_keep_the_corpus(operation: Operation) -> None:
     def reword(document: dict[str, Any]) -> None:
         node = document["paths"][operation.path][operation.method.lower()]
         node["summary"] = node["description"] = "Other words."
@@ -234,7 +233,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
-def test_a_damaged_file_costs_one_message_and_is_drawn_anew(
+def test_a_damaged_file_costs_one_message_and_is_drawn_again(
     night: Callable[..., Numbered], operation: Operation, content: str
 ) -> None:
     drawn = night().draw(operation, FIRST)
@@ -248,7 +247,7 @@ def test_a_damaged_file_costs_one_message_and_is_drawn_anew(
     assert night().draw(operation, FIRST, with_earlier=False) == drawn
 
 
-def test_cases_of_an_earlier_form_are_drawn_anew_without_a_word(
+def test_cases_in_an_older_format_are_drawn_again_without_a_message(
     night: Callable[..., Numbered], operation: Operation
 ) -> None:
     drawn = night().draw(operation, FIRST)
@@ -268,7 +267,7 @@ def test_a_folder_that_cannot_be_written_to_costs_one_message(operation: Operati
     assert corpus.warning.count("could be stored") == 1
 
 
-def test_a_full_disk_leaves_no_half_of_a_file(
+def test_a_full_disk_leaves_no_partial_file(
     night: Callable[..., Numbered], operation: Operation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     night().draw(operation, FIRST)
@@ -310,7 +309,7 @@ def test_runs_at_the_same_time_share_a_folder(night: Callable[..., Numbered], op
     assert not list((night().folder or Path()).rglob("*.tmp"))
 
 
-def test_a_folder_of_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_folder_with_other_content_is_refused_and_not_changed(tmp_path: Path) -> None:
     (tmp_path / "precious.txt").write_text("precious", encoding="utf-8")
     with pytest.raises(UsageError, match=r"holds something else than drawn cases, such as precious\.txt"):
         corpus_folder(str(tmp_path))
@@ -319,7 +318,7 @@ def test_a_folder_of_something_else_is_refused_and_left_alone(tmp_path: Path) ->
     assert [path.name for path in tmp_path.iterdir()] == ["precious.txt"]
 
 
-def test_an_empty_a_new_and_an_own_folder_are_taken(
+def test_an_empty_folder_a_new_one_and_an_own_one_are_accepted(
     night: Callable[..., Numbered], operation: Operation, tmp_path: Path
 ) -> None:
     assert corpus_folder(str(tmp_path)) == tmp_path
@@ -332,7 +331,7 @@ def test_an_empty_a_new_and_an_own_folder_are_taken(
 # -- the command -------------------------------------------------------------------------------------------------------
 
 
-def test_the_next_night_sends_first_what_failed_and_the_report_says_so(
+def test_the_next_run_sends_failed_cases_first_and_the_report_says_so(
     conformance: Callable[..., Any],
     reference: tuple[Service, str],
     write_profile: Callable[..., Path],
@@ -344,7 +343,7 @@ def test_the_next_night_sends_first_what_failed_and_the_report_says_so(
     def run() -> tuple[Any, dict[str, int]]:
         asked = ("--target", "target.yaml", "--out", "out", "--max-examples", "6", "--corpus", "nights")
         outcome = conformance("run", *asked, "--", "-k", "test_fuzz and updateJobTokenScope")
-        report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+        report = report_of(tmp_path / "out")
         return outcome, report["run"]["drawn"]
 
     with monkeypatch.context() as broken:

@@ -1,4 +1,4 @@
-"""Drawing: the same seed gives the same cases, fixtures flow in, nothing is called that could be something else."""
+"""Drawing: the same seed gives the same cases, fixtures are used as values, and no case calls another operation."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_same_seed_draws_the_same_cases(contract: Contract, tmp_path: Path, 
 
 
 def test_another_process_with_other_modules_draws_the_same_cases(contract: Contract, tmp_path: Path) -> None:
-    """Hypothesis also draws constants from loaded modules; a case must not depend on who else was imported."""
+    """Hypothesis also draws constants from loaded modules; a case must not depend on which modules were imported."""
     program = (
         "from pathlib import Path; from conformance.contract import Contract, Version; "
         "from conformance.fuzzing import Budget, Corpus; contract = Contract.load(); version = Version.parse('17.7'); "
@@ -83,7 +83,7 @@ def test_another_process_with_other_modules_draws_the_same_cases(contract: Contr
     assert not (tmp_path / ".schemathesis").exists()
 
 
-def test_the_choices_of_drawn_cases_are_all_that_hypothesis_asks_of_a_backend() -> None:
+def test_seeded_choices_are_a_valid_hypothesis_backend() -> None:
     run_conformance_test(SeededChoices, settings=settings(max_examples=50, database=None))
 
 
@@ -95,14 +95,14 @@ def test_another_seed_draws_other_cases(corpus: Corpus, contract: Contract) -> N
 
 
 @pytest.mark.parametrize("phase", ["coverage", "fuzz"])
-def test_every_operation_can_be_drawn_for(drawn: Any, phase: str) -> None:
+def test_cases_can_be_drawn_for_every_operation(drawn: Any, phase: str) -> None:
     for operation, cases in drawn[phase].values():
         assert any(case.is_positive for case in cases), operation.id
         assert {case.method for case in cases} == {operation.method}
         assert not any(case.headers for case in cases)
 
 
-def test_of_bodies_that_grow_by_one_property_some_are_left_out(drawn: Any) -> None:
+def test_some_of_the_bodies_that_grow_by_one_property_are_left_out(drawn: Any) -> None:
     _, cases = drawn["coverage"]["setUpIntegration"]
     kept = list(without_small_steps(cases))
     steps = [case for case in cases if case not in kept]
@@ -113,7 +113,7 @@ def test_of_bodies_that_grow_by_one_property_some_are_left_out(drawn: Any) -> No
     assert max(len(body) for body in bodies) > max(len(case.body) for case in steps)
 
 
-def test_each_property_of_a_requirement_is_given_a_wrong_value_and_one_of_them_all(drawn: Any) -> None:
+def test_each_property_of_a_requirement_gets_a_wrong_value_and_once_all_of_them(drawn: Any) -> None:
     operation, cases = drawn["coverage"]["setUpIntegration"]
     kept = without_like_mistakes(operation, cases)
     adapter = CaseAdapter(operation)
@@ -137,7 +137,7 @@ def test_each_property_of_a_requirement_is_given_a_wrong_value_and_one_of_them_a
 
 
 @pytest.mark.parametrize("phase", ["coverage", "fuzz"])
-def test_no_drawn_path_leads_to_another_operation(drawn: Any, phase: str) -> None:
+def test_no_drawn_path_belongs_to_another_operation(drawn: Any, phase: str) -> None:
     for _, cases in drawn[phase].values():
         for case in cases:
             values = [value for _, value in case.path_values]
@@ -150,7 +150,7 @@ def fitted(corpus: Corpus, operation: Operation, phase: str, place: Place) -> li
 
 
 @pytest.mark.parametrize("phase", ["coverage", "fuzz"])
-def test_ids_of_the_target_flow_in_where_nothing_is_wrong_on_purpose(
+def test_ids_of_the_target_are_used_unless_they_are_wrong_on_purpose(
     corpus: Corpus, contract: Contract, profile: Profile, phase: str
 ) -> None:
     place = Place(profile, is_aside=True)
@@ -182,13 +182,13 @@ def test_each_call_is_drawn_once(corpus: Corpus, contract: Contract, profile: Pr
 
 
 @pytest.mark.parametrize("phase", ["coverage", "fuzz"])
-def test_a_case_survives_being_stored(drawn: Any, phase: str) -> None:
+def test_a_case_can_be_stored_and_loaded(drawn: Any, phase: str) -> None:
     for operation, cases in drawn[phase].values():
         for case in cases:
             assert DrawnCase.restored(operation, case.stored()) == case
 
 
-def test_a_smaller_case_has_one_thing_less() -> None:
+def test_a_smaller_case_has_one_element_less() -> None:
     case = DrawnCase("x", "POST", "/x", query=(("a", "1"), ("b", "2")), body={"c": 1, "d": 2})
     assert [(smaller.query, smaller.body) for smaller in case.smaller()] == [
         ((("b", "2"),), {"c": 1, "d": 2}),

@@ -1,4 +1,4 @@
-"""The derived tests against the reference: green when it is right, and each of these faults is found and made small."""
+"""The derived tests against the reference: it passes, and each of these faults is found and shown by a small call."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from conformance.errors import ExitCode
 from conformance.reference.errors import InvalidError
 from conformance.reference.parameters import Parameters
 from selftest.altering import altering
+from selftest.reads import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,8 +42,7 @@ def run(
     def go(*options: str) -> tuple[Any, Rows]:
         write_profile(service, base_url)
         outcome = conformance("run", "--target", "target.yaml", "--out", "out", *AREA, *options)
-        report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
-        return outcome, {row["id"]: row for row in report["requirements"]}
+        return outcome, rows_of(tmp_path / "out")
 
     return go
 
@@ -51,7 +51,7 @@ def failed(rows: Rows) -> set[str]:
     return {name for name, row in rows.items() if row["verdict"] == "failed"}
 
 
-def test_the_reference_passes_and_is_left_as_it_was_found(
+def test_the_reference_passes_and_is_restored(
     run: Callable[..., tuple[Any, Rows]], reference: tuple[Service, str]
 ) -> None:
     service, _ = reference
@@ -66,7 +66,7 @@ def test_the_reference_passes_and_is_left_as_it_was_found(
 
 
 def left_behind(service: Service) -> dict[str, Any]:
-    """The limit and the lists of every project that the run may touch."""
+    """The limit and the lists of every project that the run may change."""
     projects = [
         service.identities.find_project(str(service.world.one(name).id)) for name in ("project", "fuzz_project")
     ]
@@ -98,7 +98,7 @@ def test_a_server_error_to_a_wrong_type_fails_the_requirement_of_that_parameter(
     assert "job-token-scope.switch.enabled-is-boolean" in failed(rows)
 
 
-def test_a_wrong_type_that_is_accepted_is_shown_by_the_smallest_call(
+def test_an_accepted_wrong_type_is_shown_by_the_smallest_call(
     run: Callable[..., tuple[Any, Rows]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Parameters, "boolean", lambda self, name: bool(self._required(name)))
@@ -118,10 +118,10 @@ def evidence(row: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_lenient_service_that_converts_what_it_can_passes(
+def test_a_lenient_service_that_converts_values_passes(
     run: Callable[..., tuple[Any, Rows]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Numbers for truth values, text for numbers, null for false: no reading of the text forbids it."""
+    """Numbers as truth values, text as numbers, null as false: no reading of the text forbids it."""
 
     def lenient(self: Parameters, name: str) -> bool:
         value = self._required(name) if name not in self._values else self._values[name]
@@ -138,7 +138,7 @@ def test_a_lenient_service_that_converts_what_it_can_passes(
     assert failed(rows) == set(), outcome.text
 
 
-def test_an_answer_without_a_field_fails_once_at_its_place(
+def test_a_response_without_a_field_fails_once_at_the_place_of_the_field(
     run: Callable[..., tuple[Any, Rows]], reference: tuple[Service, str]
 ) -> None:
     service, _ = reference
@@ -154,7 +154,7 @@ def test_an_answer_without_a_field_fails_once_at_its_place(
     assert failed(rows) == {"job-token-scope.group-entry.fields"}
 
 
-def test_a_code_that_nobody_documented_fails_the_success_of_the_operation(
+def test_an_undocumented_code_fails_the_success_of_the_operation(
     run: Callable[..., tuple[Any, Rows]], reference: tuple[Service, str]
 ) -> None:
     service, _ = reference
@@ -168,7 +168,7 @@ def test_a_code_that_nobody_documented_fails_the_success_of_the_operation(
     assert failed(rows) == {"job-token-scope.allowlist.list"}
 
 
-def test_a_write_that_is_answered_and_not_stored_is_seen_by_reading_back(
+def test_a_write_that_is_answered_but_not_stored_is_found_by_reading_back(
     run: Callable[..., tuple[Any, Rows]], reference: tuple[Service, str]
 ) -> None:
     service, _ = reference

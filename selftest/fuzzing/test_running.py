@@ -1,4 +1,4 @@
-"""Many failing cases become one small call for each thing that is wrong, whatever the order of their answers."""
+"""Many failing cases become one small call for each separate failure, in whatever order the responses arrive."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def as_it_is(case: DrawnCase) -> DrawnCase:
     return case
 
 
-def test_failures_of_one_place_are_one_whatever_entry_of_a_list_shows_them() -> None:
+def test_failures_at_one_place_are_one_in_whichever_item_of_a_list_they_show() -> None:
     found = [failure(case_with(a=number), place=f"/{number}/name") for number in range(9)]
     assert list(grouped(found)) == [("a.b", "/*/name", "text")]
 
@@ -46,7 +46,7 @@ def test_another_place_requirement_or_expectation_is_another_failure() -> None:
     assert len(grouped(found)) == 4
 
 
-def test_groups_do_not_depend_on_the_order_of_answers() -> None:
+def test_groups_do_not_depend_on_the_order_of_responses() -> None:
     found = [failure(case_with(a="x" * number), place=f"/{number % 2}/name") for number in range(1, 20)]
     found += [failure(case_with(b="y" * number), "a.c") for number in range(1, 20)]
     shuffled = random.Random(3).sample(found, len(found))  # noqa: S311 - an order, no secret
@@ -55,21 +55,21 @@ def test_groups_do_not_depend_on_the_order_of_answers() -> None:
     assert grouped(shuffled)["a.b", "/*/name", "text"][0].case.body == {"a": "x"}
 
 
-def test_a_failing_call_loses_everything_that_does_not_matter() -> None:
+def test_a_failing_call_is_reduced_to_what_matters() -> None:
     case = case_with(a=1, b=2, c=3, d=4, e=5)
     smallest = shrunk(failure(case), failing_if(lambda body: "b" in body and "d" in body), as_it_is)
     assert smallest is not None
     assert smallest.case.body == {"b": 2, "d": 4}
 
 
-def test_a_call_that_fails_only_as_a_whole_stays_whole() -> None:
+def test_a_call_that_fails_only_as_a_whole_is_not_reduced() -> None:
     case = case_with(a=1, b=2)
     smallest = shrunk(failure(case), failing_if(lambda body: len(body) == 2), as_it_is)
     assert smallest is not None
     assert smallest.case.body == {"a": 1, "b": 2}
 
 
-def test_a_call_that_does_not_fail_again_is_said_to_be_one() -> None:
+def test_a_call_that_does_not_fail_again_is_marked_as_such() -> None:
     assert shrunk(failure(case_with(a=1)), failing_if(lambda _: False), as_it_is) is None
 
 

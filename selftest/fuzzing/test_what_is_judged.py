@@ -1,4 +1,4 @@
-"""Only what is wrong under every reading is held against a service: nothing that some service would convert."""
+"""A service is only judged for what is wrong under every reading, and never for what some service would convert."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def operation_named(name: str) -> Operation:
 
 
 def owed(body: Any, raw: bytes | None = None, *, is_positive: bool = False) -> list[str]:
-    """What the switch of the limit must be refused for, with this body."""
+    """Return the requirements for which the switch of the limit must refuse this body."""
     operation = operation_named("updateJobTokenScope")
     adapter = CaseAdapter(operation)
     case = DrawnCase(operation.id, "PATCH", operation.path, (("id", "1"),), (), body, raw, (), is_positive)
@@ -32,7 +32,7 @@ def owed(body: Any, raw: bytes | None = None, *, is_positive: bool = False) -> l
 
 
 @pytest.mark.parametrize("value", ["maybe", "abc", {"a": 1}, [True, False], [None, None]])
-def test_what_nobody_takes_for_a_truth_value_must_be_refused(value: object) -> None:
+def test_a_value_that_nobody_converts_to_a_truth_value_must_be_refused(value: object) -> None:
     assert owed({"enabled": value}) == [BOOLEAN]
 
 
@@ -40,20 +40,20 @@ def test_what_nobody_takes_for_a_truth_value_must_be_refused(value: object) -> N
     "value",
     [0, 1, "0", "1", "true", "FALSE", "yes", "no", "on", "off", "t", "", " ", None, [True], [], {}, 0.5, "1x", "null"],
 )
-def test_what_some_service_converts_proves_nothing(value: object) -> None:
+def test_a_value_that_some_service_converts_proves_nothing(value: object) -> None:
     assert owed({"enabled": value}) == []
 
 
 @pytest.mark.parametrize("body", [{}, {"other": 1}, [], "text", 7, None, ABSENT])
-def test_a_required_parameter_that_is_missing_must_be_refused(body: object) -> None:
+def test_a_missing_required_parameter_must_be_refused(body: object) -> None:
     assert owed(body) == [REQUIRED]
 
 
-def test_bytes_that_are_no_json_prove_nothing() -> None:
+def test_bytes_that_are_not_json_prove_nothing() -> None:
     assert owed(ABSENT, b"\xff\x00") == []
 
 
-def test_a_correct_call_owes_no_refusal() -> None:
+def test_a_correct_call_need_not_be_refused() -> None:
     assert owed({"enabled": True}, is_positive=True) == []
     assert owed({"enabled": True, "extra": {"a": [1]}}) == []
 
@@ -61,35 +61,35 @@ def test_a_correct_call_owes_no_refusal() -> None:
 @pytest.mark.parametrize(
     "text", ["12", "-3", "1.0", "1e3", "0x1f", "\u0663", "\u2167", "nan", "true", "", "ab", "12abc"]
 )
-def test_text_that_may_stand_for_a_number_is_not_beyond_conversion(text: str) -> None:
+def test_text_that_may_mean_a_number_can_be_converted(text: str) -> None:
     assert not is_beyond_coercion({"type": "integer"}, text)
 
 
 @pytest.mark.parametrize("value", ["abc", {"a": 1}, [1, 2]])
-def test_words_objects_and_lists_are_no_numbers(value: object) -> None:
+def test_words_objects_and_lists_are_not_numbers(value: object) -> None:
     assert is_beyond_coercion({"type": "integer"}, value)
     assert is_beyond_coercion({"type": ["integer", "null"]}, value)
 
 
 @pytest.mark.parametrize("schema", [{"type": "array"}, {"type": "object"}, {}, {"type": ["string", "integer"]}])
-def test_nothing_is_beyond_the_conversion_to_lists_objects_or_mixed_types(schema: dict[str, Any]) -> None:
+def test_every_value_can_be_converted_to_lists_objects_or_mixed_types(schema: dict[str, Any]) -> None:
     assert not any(is_beyond_coercion(schema, value) for value in (1, "abc", {"a": 1}, [1, 2], None))
 
 
-def test_a_number_is_taken_for_text() -> None:
+def test_a_number_can_be_converted_to_text() -> None:
     assert not is_beyond_coercion({"type": "string"}, 12)
     assert is_beyond_coercion({"type": "string"}, {"a": 1})
 
 
-def test_the_type_of_composed_schemas_is_known_where_it_is_one() -> None:
+def test_the_type_of_composed_schemas_is_known_if_there_is_only_one() -> None:
     assert kind_of({"anyOf": [{"type": "integer"}, {"type": "null"}]}) == "integer"
     assert kind_of({"anyOf": [{"type": "integer"}, {"type": "string"}]}) is None
     assert kind_of({"enum": ["a", "b"]}) == "string"
 
 
 @pytest.mark.parametrize("phase", ["coverage", "fuzz"])
-def test_of_all_drawn_cases_only_those_are_judged_that_no_reading_excuses(drawn: Any, phase: str) -> None:
-    """Over all operations: a judged case lacks something required, or holds a value beyond any conversion."""
+def test_only_drawn_cases_that_no_reading_allows_are_judged(drawn: Any, phase: str) -> None:
+    """For all operations: a judged case lacks something required, or has a value that nobody can convert."""
     judged = 0
     for operation, cases in drawn[phase].values():
         adapter = CaseAdapter(operation)
@@ -103,7 +103,7 @@ def test_of_all_drawn_cases_only_those_are_judged_that_no_reading_excuses(drawn:
 
 
 def reason_for(operation: Operation, mutation: Mutation, name: str) -> bool:
-    """Whether a mutation is what the requirement speaks of, and leaves a service no choice."""
+    """Whether the requirement is about this mutation, and the service has no choice."""
     parameter = next(
         (entry for entry in operation.parameters if (entry.place, entry.name) == (mutation.place, mutation.name)), None
     )

@@ -1,4 +1,4 @@
-"""An authority for tests, and certificates that it signs."""
+"""A certificate authority for tests, and certificates that it signs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Authority:
-    """Signs certificates, each in a file with its key."""
+    """Signs certificates, each in one file with its key."""
 
     folder: Path
     key: ec.EllipticCurvePrivateKey
@@ -43,7 +43,7 @@ class Authority:
         return file
 
     def issue_apart(self, name: str, password: str) -> tuple[Path, Path]:
-        """Return the file of a new certificate, and the one of its key, which a password opens."""
+        """Return the files of a new certificate and of its key, which is protected by a password."""
         key = ec.generate_private_key(ec.SECP256R1())
         certificate, locked = self.folder / f"{name}.pem", self.folder / f"{name}.key"
         signed = _signed(name, key, "authority", self.key)
@@ -52,7 +52,7 @@ class Authority:
         return certificate, locked
 
     def server(self, *, asks_for_certificate: bool = False) -> ssl.SSLContext:
-        """Return what a server needs that has a certificate of this authority, and may ask its clients for one."""
+        """Return the TLS context of a server with a certificate of this authority, which may ask clients for theirs."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(self.file))
         context.load_cert_chain(self.issue("server"))
         if asks_for_certificate:

@@ -1,4 +1,4 @@
-"""Where an answer ends, how its body is unpacked, and what is left out of reports."""
+"""Where a response ends, how its body is decoded, and what is left out of reports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEAD = b"HTTP/1.1 200 OK\r\n"
 BODY = b'{\r\n\r\n"a": 1,\n\n"b": 2}\n\n'
 CHUNKS = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (BODY[:4], BODY[4:11], BODY[11:]))
 
-#: By what tells its length: a whole answer with BODY, and the length that its head tells.
+#: By the way its length is given: a complete response with BODY, and the length that its head states.
 ANSWERS = {
     "a length": (HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(BODY), BODY), len(BODY)),
     "chunks": (HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + CHUNKS + b"0\r\n\r\n", None),
@@ -37,7 +37,7 @@ ANSWERS = {
 
 
 def read(sent: list[bytes], length: int | None) -> tuple[bytes, bytes]:
-    """Read one answer from a connection that brings these pieces; return its body and what followed it."""
+    """Read one response from a connection that delivers these pieces; return its body and what followed it."""
     deadline = Deadline()
     deadline.at = time.monotonic() + 10
     stream = Stream(httpcore.MockStream(sent), deadline)
@@ -52,14 +52,14 @@ def read(sent: list[bytes], length: int | None) -> tuple[bytes, bytes]:
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 16, 1000])
 @pytest.mark.parametrize("name", ANSWERS)
-def test_an_answer_ends_where_it_says_however_it_is_cut_in_pieces(name: str, size: int) -> None:
+def test_a_response_ends_where_it_says_in_whatever_pieces_it_arrives(name: str, size: int) -> None:
     whole, length = ANSWERS[name]
     pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
     assert read([*pieces[:-1], pieces[-1] + LATER], length) == (BODY, LATER)
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_nothing_follows_an_answer_after_which_nothing_came(name: str) -> None:
+def test_nothing_is_left_over_after_a_complete_response(name: str) -> None:
     whole, length = ANSWERS[name]
     assert read([whole], length) == (BODY, b"")
 
@@ -68,7 +68,7 @@ def test_a_body_without_a_length_ends_with_the_connection() -> None:
     assert read([b"HTTP/1.0 200 OK\r\n\r\n", BODY, BODY, b""], WITHOUT_END) == (BODY + BODY, b"")
 
 
-def test_a_connection_that_brought_too_much_is_taken_for_one_that_has_ended() -> None:
+def test_a_connection_that_sent_too_much_counts_as_closed() -> None:
     deadline = Deadline()
     deadline.at = time.monotonic() + 10
     stream = Stream(httpcore.MockStream([HEAD + b"Content-Length: 0\r\n\r\n" + LATER]), deadline)
@@ -78,8 +78,8 @@ def test_a_connection_that_brought_too_much_is_taken_for_one_that_has_ended() ->
         assert connection.has_expired()
 
 
-def test_a_body_of_nothing_but_empty_lines_is_read_in_time() -> None:
-    """Each may be the end of an answer, so each is looked at by itself."""
+def test_a_body_of_only_empty_lines_is_read_in_time() -> None:
+    """Each line may be the end of the response, so each is checked separately."""
     body = b"\n" * 50_000
     started = time.monotonic()
     chunked = HEAD + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
@@ -89,19 +89,19 @@ def test_a_body_of_nothing_but_empty_lines_is_read_in_time() -> None:
 
 
 @pytest.mark.parametrize("encodings", ["gzip", "GZIP", "X-Gzip", " Gzip ", "identity, gZip"])
-def test_the_name_of_a_content_encoding_is_read_in_any_case(encodings: str) -> None:
+def test_the_name_of_a_content_encoding_may_have_any_case(encodings: str) -> None:
     assert unpacked(gzip.compress(BODY), encodings, 1000) == BODY
 
 
-def test_several_content_encodings_are_undone_from_the_last_to_the_first() -> None:
+def test_several_content_encodings_are_undone_in_reverse_order() -> None:
     assert unpacked(zlib.compress(gzip.compress(BODY)), "gzip, Deflate", 1000) == BODY
 
 
-def test_what_is_packed_in_a_way_that_nobody_asked_for_stays_as_it_is() -> None:
+def test_an_encoding_that_was_not_requested_is_not_decoded() -> None:
     assert unpacked(BODY, "br", 1000) == BODY
 
 
-def test_a_body_is_unpacked_up_to_its_bound_and_no_further() -> None:
+def test_a_body_is_decoded_up_to_its_limit_and_no_further() -> None:
     assert len(unpacked(gzip.compress(b" " * 1000), "gzip", 1000)) == 1000
     with pytest.raises(BodyError, match="longer than 999 bytes when unpacked"):
         unpacked(gzip.compress(b" " * 1000), "gzip", 999)
@@ -118,12 +118,12 @@ def test_a_body_is_unpacked_up_to_its_bound_and_no_further() -> None:
         base64.b64encode(b'hunter 2/"x"').decode(),
     ],
 )
-def test_a_secret_is_left_out_in_whatever_form_it_stands(form: str) -> None:
+def test_a_secret_is_left_out_in_whatever_encoding(form: str) -> None:
     assert Redaction(['hunter 2/"x"', ""]).text(f"said {form}!") == "said [redacted]!"
 
 
 @pytest.mark.parametrize("way", [*ways('glpat-x/1 "2"-9f3c')])
-def test_a_secret_is_left_out_however_a_server_says_it(way: str) -> None:
+def test_a_secret_is_left_out_however_a_server_writes_it(way: str) -> None:
     shown = Redaction(['glpat-x/1 "2"-9f3c']).text(f"It said {way} and more.")
     assert "[redacted" in shown
     assert not any(each in shown for each in ways('glpat-x/1 "2"-9f3c'))
@@ -139,11 +139,11 @@ def test_a_secret_is_left_out_however_a_server_says_it(way: str) -> None:
         ("hunter-2 is not cut", True),
     ],
 )
-def test_what_an_ellipsis_leaves_of_a_secret_is_left_out(text: str, shown: bool) -> None:  # noqa: FBT001
+def test_what_remains_of_a_secret_before_an_ellipsis_is_left_out(text: str, shown: bool) -> None:  # noqa: FBT001
     assert (text in Redaction(["hunter-22-end"]).pieces(text)) is shown
 
 
-def test_of_two_secrets_of_which_one_begins_the_other_the_longer_one_is_left_out_whole() -> None:
+def test_if_one_secret_begins_with_another_the_longer_one_is_left_out_completely() -> None:
     assert Redaction(["abc", "abcdef"]).text("abcdef abc") == "[redacted] [redacted]"
 
 
@@ -153,11 +153,11 @@ def test_a_secret_that_looks_like_an_escape_is_left_out_too(secret: str, form: s
     assert secret not in Redaction([secret]).text(form.format(secret))
 
 
-def test_a_short_secret_is_left_out_only_where_it_stands_as_it_is() -> None:
+def test_a_short_secret_is_left_out_only_where_it_occurs_literally() -> None:
     assert Redaction(["pw1"]).text("p w1 cHcx pw1 up spw1") == "p w1 [redacted] [redacted] up spw1"
 
 
-def test_what_a_backslash_leaves_of_a_plain_token_hides_no_other_word() -> None:
+def test_the_end_of_a_token_behind_a_backslash_hides_no_other_word() -> None:
     redaction = Redaction(["t-owner"])
     assert redaction.text("a code-owner, `\\code-owner`") == "a code-owner, `\\code-owner`"
     assert redaction.text("C:\\t-owner") == "C:\\[redacted]"
@@ -174,7 +174,7 @@ def test_what_a_backslash_leaves_of_a_plain_token_hides_no_other_word() -> None:
         ("", {}),
     ],
 )
-def test_other_pages_are_what_the_header_link_calls_so(link: str, pages: dict[str, str]) -> None:
+def test_links_to_other_pages_are_those_of_the_link_header(link: str, pages: dict[str, str]) -> None:
     found = pages_in({"link": link})
     assert {relation: address.rpartition("page=")[2] for relation, address in found.items()} == pages
 
@@ -186,9 +186,9 @@ def test_a_body_is_written_in_utf_8() -> None:
     assert written({"name": "Prüfung 検査"}) == '{"name": "Prüfung 検査"}'.encode()
 
 
-def test_a_body_is_escaped_where_that_is_wanted() -> None:
+def test_a_body_is_escaped_on_request() -> None:
     assert written({"name": "Prüfung"}, escaped=True) == rb'{"name": "Pr\u00fcfung"}'
 
 
-def test_a_text_that_utf_8_cannot_hold_is_escaped() -> None:
+def test_a_text_that_utf_8_cannot_encode_is_escaped() -> None:
     assert written({"name": "\ud83d"}) == rb'{"name": "\ud83d"}'

@@ -1,4 +1,4 @@
-"""Calls of several threads: who wants to be alone is, however many others keep calling."""
+"""Calls of several threads: a call that must be alone is alone, however many other threads keep calling."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ good = says(whole(GOOD), stays=True)
 
 
 class Counting:
-    """Answers each call after a moment, and remembers how many were under way with each of them."""
+    """Answers each call after a moment, and records how many calls were in progress at that time."""
 
     def __init__(self) -> None:
         self.under_way = 0
@@ -33,11 +33,11 @@ class Counting:
             self.most_beside[call.path] = max(self.under_way, self.most_beside.get(call.path, 0))
         line.goes_on(A_MOMENT)
         with self._lock:
-            self.under_way -= 1  # before the answer, after which the next call may come at once
+            self.under_way -= 1  # before the response, after which the next call may come at once
         return good(line, call)
 
 
-def test_one_call_goes_alone_while_others_keep_calling() -> None:
+def test_one_call_is_alone_while_others_keep_calling() -> None:
     target, is_over = Counting(), threading.Event()
     with serving(target) as server, ThreadPoolExecutor(THREADS) as pool:
         data = {"base_url": server.base_url, "actors": {}, "fixtures": {}, "limits": {"timeout_seconds": 10}}
@@ -61,8 +61,8 @@ def test_one_call_goes_alone_while_others_keep_calling() -> None:
     assert target.most_beside[next(path for path in target.most_beside if path.endswith("/alone"))] == 1
 
 
-def test_who_interrupts_waits_for_no_call_that_keeps_to_a_pace() -> None:
-    """The others would be sent after hours."""
+def test_an_interrupt_does_not_wait_for_calls_that_are_delayed_by_a_rate() -> None:
+    """The other calls would be sent hours later."""
     with serving(Counting()) as server, ThreadPoolExecutor(THREADS) as pool:
         limits = {"requests_per_second": 0.0001}
         data = {"base_url": server.base_url, "actors": {}, "fixtures": {}, "limits": limits}
@@ -76,8 +76,8 @@ def test_who_interrupts_waits_for_no_call_that_keeps_to_a_pace() -> None:
                     one.result(DEADLINE)
 
 
-def test_who_interrupts_waits_for_no_call_that_was_one_too_many() -> None:
-    """The target wants it to be sent again in a minute."""
+def test_an_interrupt_does_not_wait_for_a_call_that_was_throttled() -> None:
+    """The target asks to send it again in a minute."""
     too_many = says(b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 50\r\nContent-Length: 0\r\n\r\n", stays=True)
     is_said = threading.Event()
 

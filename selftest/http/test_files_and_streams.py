@@ -1,4 +1,4 @@
-"""Files fetched by way of redirects, answers in pieces, and a gateway that fails: what is followed, judged, or open."""
+"""Files behind redirects, responses in chunks, and a gateway that fails: what is followed, judged, or left open."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def storage(_: object) -> Reply:
     return 200, {"Content-Type": "application/gzip"}, PACKED
 
 
-def test_a_file_in_another_place_is_fetched_without_the_token() -> None:
+def test_a_file_on_another_host_is_fetched_without_the_token() -> None:
     with server(storage) as (elsewhere, seen):
         away = {"Location": f"{elsewhere}/bucket/labels?signature=abc"}
         with server(lambda _: (302, away, b"")) as (target, _), run_against(target) as run:
@@ -97,14 +97,14 @@ def test_without_a_token_a_redirect_is_not_followed() -> None:
     assert len(seen) == 1
 
 
-def test_redirects_that_lead_in_a_circle_end() -> None:
+def test_redirects_in_a_circle_end() -> None:
     with server(lambda _: (302, {"Location": "/again"}, b"")) as (target, seen), run_against(target) as run:
         assert Caller(run, run.profile.actors["owner"]).download(DOWNLOAD).status == 302
     assert len(seen) < 10
 
 
 def test_the_bytes_of_a_file_are_those_that_were_sent() -> None:
-    """A client that unpacks on the way would hide whether anything was packed."""
+    """A client that decodes on the way would hide whether the file was compressed."""
     with (
         server(lambda _: (200, {"Content-Encoding": "gzip"}, PACKED)) as (target, _),
         run_against(target) as run,
@@ -118,7 +118,7 @@ def test_the_bytes_of_a_file_are_those_that_were_sent() -> None:
     ("stream", "is_judged"),
     [(True, False), ("true", False), (False, True), (None, True)],
 )
-def test_an_answer_in_pieces_may_have_any_form(stream: Any, is_judged: bool) -> None:  # noqa: FBT001
+def test_a_response_in_chunks_may_have_any_format(stream: Any, is_judged: bool) -> None:  # noqa: FBT001
     sent = {} if stream is None else {"stream": stream}
     with (
         server(lambda _: (200, {"Content-Type": "text/plain"}, b"return 1")) as (target, _),

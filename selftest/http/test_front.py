@@ -1,4 +1,4 @@
-"""Ways to a login page, pages about an upkeep, and 401 for everything are not of a service that was heard before."""
+"""Redirects to a login, maintenance pages, and 401 for everything do not come from a service that answered before."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ good = says(whole(GOOD, headers=JSON), stays=True)
 
 
 class Service:
-    """Answers calls well but for those that `hides` picks, by their number and path, and counts them by path."""
+    """Answers calls well except those that `hides` picks by number and path, and counts the calls by path."""
 
     def __init__(self, hidden: bytes, hides: Callable[[int, str], bool]) -> None:
         self.hidden, self.hides = says(hidden, stays=True), hides
@@ -41,7 +41,7 @@ class Service:
 
 
 @pytest.mark.parametrize("hidden", IN_FRONT.values(), ids=IN_FRONT)
-def test_what_hides_everything_for_a_moment_is_waited_for(hidden: bytes) -> None:
+def test_a_page_that_hides_everything_for_a_moment_is_waited_for(hidden: bytes) -> None:
     service = Service(hidden, lambda number, _: 1 < number < 6)
     with serving(service) as server, client_of(server.base_url) as client:
         assert client.send(MAINTAINER, "GET", "/version").body == GOOD
@@ -50,7 +50,7 @@ def test_what_hides_everything_for_a_moment_is_waited_for(hidden: bytes) -> None
 
 
 @pytest.mark.parametrize("hidden", IN_FRONT.values(), ids=IN_FRONT)
-def test_a_write_that_met_what_hides_everything_is_not_answered(hidden: bytes) -> None:
+def test_a_write_that_got_such_a_page_is_unanswered(hidden: bytes) -> None:
     service = Service(hidden, lambda number, _: number > 1)
     with serving(service) as server, client_of(server.base_url) as client:
         client.send(MAINTAINER, "GET", "/version")
@@ -60,8 +60,8 @@ def test_a_write_that_met_what_hides_everything_is_not_answered(hidden: bytes) -
     assert service.calls["/user"] == 1
 
 
-def test_the_service_may_lead_elsewhere_for_calls_of_a_kind() -> None:
-    """It is asked about once, and then known."""
+def test_the_service_may_redirect_calls_of_one_kind() -> None:
+    """The client checks this once, and then remembers it."""
     service = Service(IN_FRONT["a way to a login page"], lambda _, path: path.startswith("/own"))
     with serving(service) as server, client_of(server.base_url) as client:
         client.send(MAINTAINER, "GET", "/version")
@@ -69,8 +69,8 @@ def test_the_service_may_lead_elsewhere_for_calls_of_a_kind() -> None:
     assert service.calls == {"/version": 2, "/own/1": 2, "/own/2": 1, "/own/3": 1}
 
 
-def test_a_read_that_the_service_leads_elsewhere_once_it_was_served_is_no_gateway() -> None:
-    """What was served last is no witness of itself."""
+def test_a_redirected_read_that_was_served_before_does_not_prove_a_gateway() -> None:
+    """What was served last cannot be the control for itself."""
     service = Service(IN_FRONT["a way to a login page"], lambda number, path: path == "/user" and number > 2)
     with serving(service) as server, client_of(server.base_url) as client:
         paths = ("/version", "/user", "/user")
@@ -78,8 +78,8 @@ def test_a_read_that_the_service_leads_elsewhere_once_it_was_served_is_no_gatewa
         assert client.retries.counts.total() == 0
 
 
-def test_401_for_some_calls_is_what_the_service_says() -> None:
-    """What was served to the same token before is served still; a write is sent once."""
+def test_401_for_some_calls_is_an_answer_of_the_service() -> None:
+    """A path that was served to the same token before is still served; a write is sent once."""
     service = Service(UNKNOWN, lambda _, path: path == "/user")
     with serving(service) as server, client_of(server.base_url) as client:
         client.send(MAINTAINER, "GET", "/version")
@@ -87,15 +87,15 @@ def test_401_for_some_calls_is_what_the_service_says() -> None:
     assert service.calls == {"/version": 3, "/user": 2}
 
 
-def test_401_for_what_is_asked_twice_is_what_the_service_says() -> None:
-    """What was never asked before is answered otherwise."""
+def test_401_for_a_path_that_is_called_twice_is_an_answer_of_the_service() -> None:
+    """A path that was never called before is answered differently."""
     service = Service(UNKNOWN, lambda _, path: service.calls[path] > 1)
     with serving(service) as server, client_of(server.base_url) as client:
         paths = ("/projects/1/a", "/projects/1/b", "/projects/1/b")
         assert [client.send(MAINTAINER, "GET", path).status for path in paths] == [200, 200, 401]
 
 
-def test_401_for_a_token_that_was_never_served_is_what_the_service_says() -> None:
+def test_401_for_a_token_that_was_never_served_is_an_answer_of_the_service() -> None:
     service = Service(UNKNOWN, lambda number, _: number > 1)
     with serving(service) as server, client_of(server.base_url) as client:
         client.send(MAINTAINER, "GET", "/version")
@@ -104,8 +104,8 @@ def test_401_for_a_token_that_was_never_served_is_what_the_service_says() -> Non
 
 
 @pytest.mark.parametrize("caller", [MAINTAINER, None])
-def test_a_token_that_has_ended_is_waited_for_once_and_told(caller: Actor | None) -> None:
-    """Also where it is shown in the other header."""
+def test_an_expired_token_is_waited_for_once_and_reported(caller: Actor | None) -> None:
+    """Also if it is sent in the other header."""
     service = Service(UNKNOWN, lambda number, _: number > 1)
     shown = {} if caller else {"Authorization": f"Bearer {MAINTAINER.token}"}
     with serving(service) as server, client_of(server.base_url, call_seconds=1) as client:
@@ -117,7 +117,7 @@ def test_a_token_that_has_ended_is_waited_for_once_and_told(caller: Actor | None
     assert client.retries.counts == {"status 401": 2}
 
 
-def test_a_token_that_is_served_again_is_waited_for_again() -> None:
+def test_a_token_that_works_again_is_waited_for_again() -> None:
     service = Service(UNKNOWN, lambda number, _: 1 < number < 14 or number > 15)
     with serving(service) as server, client_of(server.base_url, call_seconds=1) as client:
         client.send(MAINTAINER, "GET", "/version")
@@ -127,7 +127,7 @@ def test_a_token_that_is_served_again_is_waited_for_again() -> None:
     assert client.retries.counts == {"status 401": 4}
 
 
-def test_pages_about_errors_are_asked_about_once_for_all_paths() -> None:
+def test_error_pages_are_checked_once_for_all_paths() -> None:
     service = Service(IN_FRONT["a page that forbids"], lambda _, path: path.startswith("/no"))
     with serving(service) as server, client_of(server.base_url) as client:
         client.send(MAINTAINER, "GET", "/version")
@@ -135,7 +135,7 @@ def test_pages_about_errors_are_asked_about_once_for_all_paths() -> None:
     assert service.calls == {"/version": 2, "/no/a": 2, "/no/b": 1, "/nowhere": 1}
 
 
-def test_what_was_never_heard_otherwise_is_the_service() -> None:
+def test_a_host_that_never_answered_differently_is_the_service() -> None:
     service = Service(IN_FRONT["a way to a login page"], lambda *_: True)
     with serving(service) as server, client_of(server.base_url) as client:
         assert client.send(MAINTAINER, "GET", "/user").status == 302

@@ -1,4 +1,4 @@
-"""How long a call that was throttled waits until it is sent again."""
+"""How long the client waits before it repeats a throttled call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DATE = "Sun, 22 Nov 2026 10:00:00 GMT"
 
 
 def waits(headers: dict[str, str]) -> bool:
-    """Tell whether a call that was answered 429 may be sent again within a second from the first time."""
+    """Tell whether a call that was answered with 429 may be repeated within a second of the first attempt."""
     exchange = Exchange(Call(None, "GET", "/version"), 429, headers, b"", 0)
     retries = Retries(call_seconds=0.5, run_seconds=60)
     return retries.wait(exchange, time.monotonic(), 0, calm=True, persistence=Persistence.ONCE)
@@ -54,12 +54,12 @@ def test_a_short_wait_is_waited(headers: dict[str, str]) -> None:
         {"retry-after": "Sun, 22 Nov 2026 10:00:00 -0000", "date": DATE},
     ],
 )
-def test_a_wait_that_is_longer_than_a_call_may_take_is_none(headers: dict[str, str]) -> None:
+def test_a_wait_longer_than_a_call_may_take_is_not_waited(headers: dict[str, str]) -> None:
     assert not waits(headers)
 
 
-def test_a_wait_of_the_whole_budget_of_a_call_is_within_it() -> None:
-    """Services of this kind ask for a minute, and a minute is what a call has by default."""
+def test_a_wait_may_use_the_whole_time_of_a_call() -> None:
+    """Services of this kind ask for a minute, which is the default time of a call."""
     pace = Mock(Pace)
     exchange = Exchange(Call(None, "GET", "/version"), 429, {"retry-after": "60"}, b"", 0)
     settings = ClientSettings(base_url="http://127.0.0.1:9")
@@ -76,7 +76,7 @@ def test_a_wait_of_the_whole_budget_of_a_call_is_within_it() -> None:
         (Persistence.ARRANGING, {"GET", "HEAD", "PUT", "PATCH", "DELETE"}),
     ],
 )
-def test_what_sets_something_is_sent_again_only_in_a_test_that_was_spoiled_more_than_once(
+def test_put_and_patch_are_repeated_only_in_tests_spoiled_more_than_once(
     persistence: Persistence, sent_again: set[str]
 ) -> None:
     retries = Retries(call_seconds=60, run_seconds=60)
@@ -98,7 +98,7 @@ def test_what_sets_something_is_sent_again_only_in_a_test_that_was_spoiled_more_
     ],
     ids=["tries-the-rate", "tries-something-else", "a-page-of-a-gateway"],
 )
-def test_a_503_that_speaks_of_a_rate_is_the_services_where_the_rate_is_tried(
+def test_a_503_about_a_rate_is_the_services_answer_where_the_rate_is_tested(
     patient: bool,  # noqa: FBT001 - data
     body: bytes,
     is_of_gateway: bool,  # noqa: FBT001 - data
@@ -125,8 +125,8 @@ def test_json_that_is_called_html_is_of_the_service(status: int, body: bytes, ma
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.05, 0.2])
-def test_pages_that_come_now_and_then_are_never_taken_for_those_of_the_service(rate: float) -> None:
-    """Of ten thousand writes a gateway answers some twice in a row, and the tests of both begin anew."""
+def test_occasional_gateway_pages_are_never_attributed_to_the_service(rate: float) -> None:
+    """In ten thousand writes, a gateway answers some twice in a row, and the tests of both start again."""
     retries, chance = Retries(call_seconds=60, run_seconds=600), random.Random(7)  # noqa: S311 - no secret
     for number in range(10_000):
         call = Call(None, ("GET", "POST")[number % 2], f"/projects/{number % 500}", body=b"%d" % number)
@@ -141,7 +141,7 @@ def test_pages_that_come_now_and_then_are_never_taken_for_those_of_the_service(r
 
 
 @pytest.mark.parametrize(("usual", "is_of_gateway"), [(b'{"message": "404 Not Found"}', True), (b"Not Found", False)])
-def test_nothing_found_in_prose_is_of_a_gateway_where_the_service_says_so_in_json(
+def test_a_plain_text_404_is_the_gateways_if_the_service_sends_json(
     usual: bytes,
     is_of_gateway: bool,  # noqa: FBT001 - data
 ) -> None:
@@ -158,14 +158,14 @@ def test_nothing_found_in_prose_is_of_a_gateway_where_the_service_says_so_in_jso
     suspected = [("GET", None, True), ("GET", None, True), ("GET", 404, False)]
     suspected += [("POST", None, False), ("POST", None, False), ("POST", 404, False)]
     assert seen == (suspected if is_of_gateway else [(method, 404, False) for method, _, _ in suspected])
-    # What was said of one is believed of others of its kind at once.
+    # What is known of one call is assumed for others of its kind at once.
     other = Exchange(Call(None, "PUT", "/projects/2"), 404, {}, b"404 page not found\n", 0)
     retries.see(other)
     assert retries.take_for(other).status == 404
 
 
 def test_another_server_that_never_answered_is_not_waited_for(reference: tuple[Service, str]) -> None:
-    """The target's own address would be: it answered before."""
+    """For the target's own address it would be: that answered before."""
     with Client(ClientSettings(base_url=reference[1])) as client:
         assert client.send(None, "GET", "/version").status is not None
         answer = client.send(None, "POST", f"http://127.0.0.1:{unused_port()}/oauth/token")

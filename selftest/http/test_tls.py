@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from conformance.results.recorder import Line
 
-#: The tests of the suite, as they are.
+#: The tests of the suite, unchanged.
 TESTS = [
     runpy.run_path(str(SUITE_FOLDER / "limits" / "test_tls.py"))[name]
     for name in (
@@ -39,7 +39,7 @@ TESTS = [
         "test_what_is_agreed_for_one_connection_is_long_enough",
     )
 ]
-#: What they verify.
+#: The requirements that they verify.
 KEPT = (
     "limits.tls.version",
     "limits.tls.rsa-and-dsa-keys",
@@ -48,7 +48,7 @@ KEPT = (
     "limits.tls.ecc-exchange-keys",
 )
 
-#: Made once with `openssl dhparam -dsaparam`: making them takes longer than all tests here.
+#: Made once with `openssl dhparam -dsaparam`: this takes longer than all tests here.
 DH_PARAMETERS = {
     1024: """\
 -----BEGIN X9.42 DH PARAMETERS-----
@@ -114,7 +114,7 @@ def tls_server(
     curve: str | None = None,
     dh_bits: int | None = None,
 ) -> Iterator[list[Line]]:
-    """Serve handshakes, and nothing behind them, to a test of the suite; yield the lines of its record."""
+    """Serve handshakes, and nothing after them, to a test of the suite; yield the lines of its record."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -154,13 +154,13 @@ def strong() -> Any:
     return rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
-def test_a_modern_server_speaks_nothing_old(tmp_path: Path, strong: Any) -> None:
+def test_a_modern_server_accepts_no_old_protocol(tmp_path: Path, strong: Any) -> None:
     with tls_server(tmp_path, strong):
         assert shake().protocol == "TLSv1.3"
         assert not shake(newest=ssl.TLSVersion.TLSv1_1).agreed
 
 
-def test_a_server_that_speaks_tls_1_1_is_seen_to(tmp_path: Path, strong: Any) -> None:
+def test_a_server_that_accepts_tls_1_1_is_found(tmp_path: Path, strong: Any) -> None:
     with tls_server(tmp_path, strong, oldest=ssl.TLSVersion.TLSv1):
         assert shake(newest=ssl.TLSVersion.TLSv1_1).protocol == "TLSv1.1"
 
@@ -181,7 +181,7 @@ def test_kind_and_size_of_the_key_are_read_from_the_certificate(tmp_path: Path, 
     assert (key_of(found).kind, key_of(found).bits) == (kind, bits)
 
 
-def test_a_certificate_on_a_short_curve_is_seen_when_that_curve_is_offered(tmp_path: Path) -> None:
+def test_a_certificate_on_a_short_curve_is_found_if_that_curve_is_offered(tmp_path: Path) -> None:
     with tls_server(tmp_path, ec.generate_private_key(ec.SECP192R1()), curve="prime192v1"):
         found = shake(newest=ssl.TLSVersion.TLSv1_2, curve="prime192v1").certificate
     assert found is not None
@@ -189,7 +189,7 @@ def test_a_certificate_on_a_short_curve_is_seen_when_that_curve_is_offered(tmp_p
 
 
 @pytest.mark.parametrize(("bits", "too_small"), [(1024, True), (2048, False)])
-def test_a_short_diffie_hellman_key_is_told_from_a_long_one(
+def test_a_short_diffie_hellman_key_is_distinguished_from_a_long_one(
     tmp_path: Path,
     strong: Any,
     bits: int,
@@ -203,7 +203,7 @@ def test_a_short_diffie_hellman_key_is_told_from_a_long_one(
     assert ("DH_KEY_TOO_SMALL" in long_key.problem) is too_small, long_key.problem
 
 
-def test_a_short_curve_is_agreed_on_only_by_a_server_that_has_it(tmp_path: Path, strong: Any) -> None:
+def test_a_short_curve_is_negotiated_only_if_the_server_has_it(tmp_path: Path, strong: Any) -> None:
     only = "ECDHE:!aNULL:@SECLEVEL=0"
     with tls_server(tmp_path, strong):
         assert not shake(newest=ssl.TLSVersion.TLSv1_2, ciphers=only, curve="prime192v1").agreed
@@ -211,8 +211,8 @@ def test_a_short_curve_is_agreed_on_only_by_a_server_that_has_it(tmp_path: Path,
         assert shake(newest=ssl.TLSVersion.TLSv1_2, ciphers=only, curve="prime192v1").agreed
 
 
-def test_a_strong_server_keeps_every_limit_and_each_weakness_breaks_its_own(tmp_path: Path, strong: Any) -> None:
-    """A weak certificate is of a short curve, and with it so is what is agreed on."""
+def test_a_strong_server_keeps_every_limit_and_each_weakness_breaks_one(tmp_path: Path, strong: Any) -> None:
+    """A weak certificate has a short curve, so the negotiated curve is short as well."""
     long_curve, long_dh = ec.generate_private_key(ec.SECP256R1()), {"ciphers": "DHE:@SECLEVEL=0", "dh_bits": 2048}
     short_rsa = rsa.generate_private_key(public_exponent=65537, key_size=1024)  # noqa: S505 - weak on purpose
     short_curve = ec.generate_private_key(ec.SECP192R1())
@@ -229,7 +229,7 @@ def test_a_strong_server_keeps_every_limit_and_each_weakness_breaks_its_own(tmp_
 
 
 def broken(folder: Path, key: Any, **weakness: Any) -> set[str]:
-    """Return the requirements that the tests of the suite say a server breaks; they hold every other."""
+    """Return the requirements that a server breaks according to the tests of the suite; all others hold."""
     with tls_server(folder, key, **weakness) as lines:
         for test in TESTS:
             with suppress(Violation):

@@ -1,4 +1,4 @@
-"""What is sent again when a network fails, how often, and what counts as no answer of the service."""
+"""What is repeated when a network fails, how often, and what does not count as an answer of the service."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def failing(status: bytes, headers: bytes = AT_ONCE) -> Answer:
 
 
 class Turns:
-    """Answers each call in its own way, and every one after them well."""
+    """Answers each call in its own way, and all later ones well."""
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
@@ -51,7 +51,7 @@ def client_of(base_url: str, *, beside: bool = False, timeout: float = 10, **ret
 def asked(
     turns: Turns, method: str = "GET", *, patient: bool = True, **retries: Any
 ) -> tuple[Exchange, dict[str, int]]:
-    """Return what came of one call to a target that is otherwise well, and what was repeated."""
+    """Return the result of one call to a target that is otherwise well, and what was repeated."""
     with serving(turns) as server, client_of(server.base_url, **retries) as client:
         return client.send(MAINTAINER, method, "/version", patient=patient), dict(client.retries.counts)
 
@@ -67,17 +67,17 @@ def test_a_read_is_repeated_once_after_a_broken_connection(breaks: Answer) -> No
     assert retries == {"connection broken": 1}
 
 
-#: Where no length is told, the end of a connection is that of the body, and its second half is missed by nobody.
+#: Without a stated length, the end of the connection ends the body, so nobody misses its second half.
 HALF = says(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n" + GOOD[:20])
 
 
-def test_a_read_is_repeated_where_its_json_breaks_off_and_no_length_was_told() -> None:
+def test_a_read_is_repeated_if_its_json_is_truncated_and_has_no_length() -> None:
     exchange, retries = asked(Turns(HALF))
     assert exchange.body == GOOD, exchange.problem
     assert retries == {"JSON without its end": 1}
 
 
-def test_json_that_breaks_off_every_time_is_the_answer_of_the_service() -> None:
+def test_json_that_is_truncated_every_time_is_the_answer_of_the_service() -> None:
     turns = Turns(*[HALF] * 4)
     exchange, _ = asked(turns)
     assert (exchange.status, exchange.body, turns.calls) == (200, GOOD[:20], 4)
@@ -92,21 +92,21 @@ def test_a_read_whose_repetition_breaks_too_is_unanswered() -> None:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("fails", [resets, failing(b"503 Service Unavailable")], ids=["reset", "503"])
-def test_a_write_that_may_have_been_made_is_not_sent_twice(fails: Answer, method: str) -> None:
+def test_a_write_that_may_have_arrived_is_not_sent_twice(fails: Answer, method: str) -> None:
     turns = Turns(fails)
     exchange, retries = asked(turns, method)
     assert (exchange.status, turns.calls, retries) == (None, 1, {})
 
 
 @pytest.mark.parametrize(("method", "calls"), [("GET", 4), ("PUT", 4), ("DELETE", 4), ("POST", 1)])
-def test_beside_the_tests_what_may_be_done_twice_is_sent_until_it_is_answered(method: str, calls: int) -> None:
+def test_outside_of_tests_an_idempotent_call_is_sent_until_it_is_answered(method: str, calls: int) -> None:
     turns = Turns(resets, resets, resets)
     with serving(turns) as server, client_of(server.base_url, beside=True) as client:
         exchange = client.send(MAINTAINER, method, "/version")
     assert (exchange.status, turns.calls) == (200 if calls > 1 else None, calls)
 
 
-def test_a_target_that_answers_nothing_any_more_is_not_asked_twice_each_time() -> None:
+def test_a_target_that_no_longer_answers_is_not_called_twice_each_time() -> None:
     turns = Turns(*[resets] * 5)
     with serving(turns) as server, client_of(server.base_url) as client:
         assert [client.send(MAINTAINER, "GET", "/version").status for _ in range(4)] == [None] * 4
@@ -126,25 +126,25 @@ def test_a_target_that_answers_nothing_any_more_is_not_asked_twice_each_time() -
         (b"200 OK", HTML),
     ],
 )
-def test_what_a_gateway_answers_is_waited_for_and_asked_again(status: bytes, headers: bytes) -> None:
+def test_an_error_of_a_gateway_is_waited_for_and_the_call_repeated(status: bytes, headers: bytes) -> None:
     exchange, retries = asked(Turns(failing(status, headers), failing(status, headers)))
     assert exchange.body == GOOD, exchange.problem
     assert retries == {f"status {status.decode()[:3]}": 2}
     assert not exchange.throttled
 
 
-def test_what_a_gateway_keeps_answering_is_no_answer_of_the_service() -> None:
+def test_a_lasting_error_of_a_gateway_is_no_answer_of_the_service() -> None:
     turns = Turns(*[failing(b"503 Service Unavailable")] * 9)
     exchange, _ = asked(turns, call_seconds=0.25)
     assert exchange.status is None
     assert exchange.problem == "status 503, which a gateway answers in the place of the service"
     assert exchange.body == b""
-    assert 1 < turns.calls < 9  # as often as the machine was quick enough for, until the time was over
+    assert 1 < turns.calls < 9  # as often as the machine managed until the time was over
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("fails", [resets, failing(b"503 Service Unavailable")], ids=["reset", "503"])
-def test_what_may_be_done_twice_is_sent_again_while_arranging(fails: Answer, method: str) -> None:
+def test_an_idempotent_call_is_repeated_while_arranging(fails: Answer, method: str) -> None:
     turns = Turns(fails)
     with serving(turns) as server, client_of(server.base_url) as client, client.arranging():
         assert client.send(MAINTAINER, method, "/version").status == 200
@@ -153,7 +153,7 @@ def test_what_may_be_done_twice_is_sent_again_while_arranging(fails: Answer, met
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_who_cannot_be_reached_for_a_while_is_waited_for(method: str) -> None:
+def test_a_target_that_cannot_be_reached_for_a_while_is_waited_for(method: str) -> None:
     with (
         EmbeddedServer(prepared_service()) as server,
         Proxy(server.port, Disturbed("none")) as proxy,
@@ -176,7 +176,7 @@ def test_who_cannot_be_reached_for_a_while_is_waited_for(method: str) -> None:
         assert not client.retries.unanswered
 
 
-def test_who_cannot_be_reached_any_more_is_gone_when_the_time_is_over() -> None:
+def test_a_target_that_stays_unreachable_is_gone_when_the_time_is_over() -> None:
     with serving(good) as server, client_of(server.base_url, call_seconds=0.3) as client:
         assert client.send(MAINTAINER, "GET", "/version").status == 200
         server.close()
@@ -184,7 +184,7 @@ def test_who_cannot_be_reached_any_more_is_gone_when_the_time_is_over() -> None:
             client.send(MAINTAINER, "GET", "/version")
 
 
-def test_beyond_the_requests_that_are_allowed_a_test_may_only_clean_up() -> None:
+def test_after_the_last_allowed_request_a_test_may_only_clean_up() -> None:
     with serving(good) as server, client_of(server.base_url) as client:
         client.most_requests, client.test = 1, "the last"
         assert client.send(MAINTAINER, "GET", "/version").status == 200
@@ -199,7 +199,7 @@ def test_beyond_the_requests_that_are_allowed_a_test_may_only_clean_up() -> None
             client.send(MAINTAINER, "GET", "/version")
 
 
-def test_what_came_to_nothing_is_counted_by_its_cause() -> None:
+def test_lost_calls_are_counted_by_their_cause() -> None:
     turns = Turns(resets, failing(b"502 Bad Gateway"), says(whole(b"x", headers=b"Content-Encoding: gzip\r\n")))
     with serving(turns) as server, client_of(server.base_url) as client:
         for _ in range(3):
@@ -212,7 +212,7 @@ def test_what_came_to_nothing_is_counted_by_its_cause() -> None:
     }
 
 
-def test_all_waiting_of_a_run_comes_from_one_budget() -> None:
+def test_all_waiting_of_a_run_is_taken_from_one_budget() -> None:
     slow = failing(b"503 Service Unavailable", b"Retry-After: 1\r\n")
     turns = Turns(*[slow] * 9)
     started = time.monotonic()
@@ -230,15 +230,13 @@ def test_a_server_error_of_the_service_itself_is_its_answer() -> None:
 
 
 @pytest.mark.parametrize(("method", "statuses"), [("GET", [500, 500]), ("POST", [None, None, 500])])
-def test_a_page_about_an_error_that_always_comes_is_the_answer_of_the_service(
-    method: str, statuses: list[int | None]
-) -> None:
+def test_an_error_page_that_always_comes_is_the_answer_of_the_service(method: str, statuses: list[int | None]) -> None:
     turns = Turns(*[failing(b"500 Internal Server Error", HTML)] * 4)
     with serving(turns) as server, client_of(server.base_url) as client:
         assert [client.send(MAINTAINER, method, f"/projects/{n}").status for n in range(len(statuses))] == statuses
 
 
-def test_the_same_write_that_is_answered_with_a_page_twice_was_answered_by_the_service() -> None:
+def test_a_write_that_gets_the_same_page_twice_was_answered_by_the_service() -> None:
     page = failing(b"500 Internal Server Error", HTML)
     with serving(Turns(page, good, page)) as server, client_of(server.base_url) as client:
         found = [client.send(MAINTAINER, "POST", "/version", json_body={"n": n}).status for n in (1, 2, 1)]
@@ -246,7 +244,7 @@ def test_the_same_write_that_is_answered_with_a_page_twice_was_answered_by_the_s
 
 
 @pytest.mark.parametrize(("method", "calls"), [("GET", 2), ("POST", 1)])
-def test_a_read_whose_answer_does_not_come_in_time_is_asked_once_more(method: str, calls: int) -> None:
+def test_a_read_that_is_not_answered_in_time_is_repeated_once(method: str, calls: int) -> None:
     turns = Turns(falls_silent_after())
     with serving(turns) as server, client_of(server.base_url, timeout=0.4) as client:
         status = client.send(MAINTAINER, method, "/version").status
@@ -254,7 +252,7 @@ def test_a_read_whose_answer_does_not_come_in_time_is_asked_once_more(method: st
         assert client.retries.waited > 0.3 or calls == 1
 
 
-def test_a_page_about_an_error_among_good_answers_is_never_that_of_the_service() -> None:
+def test_an_error_page_among_good_responses_is_never_that_of_the_service() -> None:
     page = failing(b"500 Internal Server Error", HTML)
     turns = Turns(page, good, page, good, page, good, page)
     with serving(turns) as server, client_of(server.base_url) as client:
@@ -262,11 +260,11 @@ def test_a_page_about_an_error_among_good_answers_is_never_that_of_the_service()
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_too_many_requests_are_waited_for_and_asked_again(method: str) -> None:
+def test_too_many_requests_are_waited_for_and_repeated(method: str) -> None:
     exchange, retries = asked(Turns(failing(b"429 Too Many Requests")), method)
     assert (exchange.status, exchange.throttled, retries) == (200, True, {"status 429": 1})
 
 
-def test_who_looks_at_a_limit_sees_it_as_it_is() -> None:
+def test_a_test_of_a_rate_limit_gets_the_429_itself() -> None:
     exchange, retries = asked(Turns(failing(b"429 Too Many Requests")), patient=False)
     assert (exchange.status, retries) == (429, {})

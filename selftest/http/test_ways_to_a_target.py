@@ -1,4 +1,4 @@
-"""Proxies, certificates, extra headers and HTTP/2: what a profile may say of the way to its target."""
+"""Proxies, certificates, extra headers and HTTP/2: what a profile may say about the connection to its target."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def asked(base_url: str, **settings: Any) -> Exchange:
 
 
 class Seen:
-    """Answers well, and keeps what it was asked."""
+    """Answers well, and keeps the requests that it received."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
@@ -71,7 +71,7 @@ def authority(tmp_path: Path) -> Authority:
 
 
 def tunnel_to(base_url: str) -> Answer:
-    """Pass on what comes after CONNECT, unread."""
+    """Forward what comes after CONNECT, without reading it."""
     port = int(base_url.rpartition(":")[2])
 
     def answer(line: Line, _: Call) -> None:
@@ -116,7 +116,7 @@ def test_a_tunnel_that_a_proxy_refuses_is_no_answer_of_the_target() -> None:
 
 
 @pytest.mark.parametrize("tunnels", [True, False])
-def test_a_silent_proxy_is_waited_for_no_longer_than_a_silent_target(*, tunnels: bool) -> None:
+def test_a_silent_proxy_is_waited_for_as_long_as_a_silent_target(*, tunnels: bool) -> None:
     with serving(lambda line, _: line.closing.wait(20) and None) as proxy:
         target = "https://service.invalid" if tunnels else "http://service.invalid"
         answer = asked(target, proxy=proxy.base_url, limits={"timeout_seconds": 0.3})
@@ -124,7 +124,7 @@ def test_a_silent_proxy_is_waited_for_no_longer_than_a_silent_target(*, tunnels:
     assert answer.seconds < 5
 
 
-def test_the_environment_names_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxies_in_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     with serving(Seen()) as target:
         assert asked(target.base_url).body == GOOD
@@ -133,7 +133,7 @@ def test_the_environment_names_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None
 # -- certificates ------------------------------------------------------------------------------------------------------
 
 
-def test_a_target_that_asks_for_a_certificate_is_shown_the_one_of_the_profile(authority: Authority) -> None:
+def test_a_target_that_asks_for_a_certificate_gets_the_one_of_the_profile(authority: Authority) -> None:
     known = {"certificates": str(authority.file)}
     with serving(Seen(), authority.server(asks_for_certificate=True)) as target:
         assert asked(target.base_url, **known).status is None
@@ -141,7 +141,7 @@ def test_a_target_that_asks_for_a_certificate_is_shown_the_one_of_the_profile(au
     assert shown.body == GOOD, shown.problem
 
 
-def test_the_key_of_a_certificate_may_have_a_file_and_a_password_of_its_own(authority: Authority) -> None:
+def test_the_key_of_a_certificate_may_have_its_own_file_and_password(authority: Authority) -> None:
     certificate, key = authority.issue_apart("client", "open sesame")
     own = {"file": str(certificate), "key": str(key), "password": "open sesame"}
     with serving(Seen(), authority.server(asks_for_certificate=True)) as target:
@@ -150,20 +150,22 @@ def test_the_key_of_a_certificate_may_have_a_file_and_a_password_of_its_own(auth
 
 
 @pytest.mark.parametrize("password", [None, "wrong"])
-def test_a_key_that_cannot_be_opened_is_said_before_the_first_call(authority: Authority, password: str | None) -> None:
+def test_a_key_that_cannot_be_opened_is_reported_before_the_first_call(
+    authority: Authority, password: str | None
+) -> None:
     certificate, key = authority.issue_apart("client", "open sesame")
     own = {"file": str(certificate), "key": str(key)} | ({"password": password} if password else {})
     with pytest.raises(UsageError, match=r"client\.pem cannot be read"):
         client_of("https://127.0.0.1:9", client_certificate=own)
 
 
-def test_a_file_of_certificates_that_holds_none_is_said_before_the_first_call(tmp_path: Path) -> None:
+def test_a_certificate_file_without_certificates_is_reported_at_once(tmp_path: Path) -> None:
     (tmp_path / "none.pem").write_text("none", encoding="ascii")
     with pytest.raises(UsageError, match=r"none\.pem cannot be read"):
         client_of("https://127.0.0.1:9", certificates=str(tmp_path / "none.pem"))
 
 
-def test_a_target_whose_certificate_nobody_vouches_for_is_not_told_the_token(authority: Authority) -> None:
+def test_the_token_is_not_sent_to_a_target_with_an_untrusted_certificate(authority: Authority) -> None:
     seen = Seen()
     with serving(seen, authority.server()) as target:
         assert asked(target.base_url).status is None
@@ -171,7 +173,7 @@ def test_a_target_whose_certificate_nobody_vouches_for_is_not_told_the_token(aut
         assert asked(target.base_url, certificates=False).body == GOOD
 
 
-def test_a_redirect_to_somebody_nobody_vouches_for_is_not_followed(authority: Authority) -> None:
+def test_a_redirect_to_a_host_with_an_untrusted_certificate_is_not_followed(authority: Authority) -> None:
     seen = Seen()
     with serving(seen, authority.server()) as storage, serving(redirects(f"{storage.base_url}/file")) as target:
         assert asked(target.base_url, retries={"call_seconds": 0.5}).status is None
@@ -181,7 +183,7 @@ def test_a_redirect_to_somebody_nobody_vouches_for_is_not_followed(authority: Au
 # -- headers -----------------------------------------------------------------------------------------------------------
 
 
-def test_headers_of_the_profile_go_with_every_call_to_the_target_and_to_nobody_else() -> None:
+def test_headers_of_the_profile_are_sent_with_every_call_to_the_target_only() -> None:
     here, elsewhere = Seen(), Seen()
 
     def answer(line: Line, call: Call) -> bool | None:
@@ -196,7 +198,7 @@ def test_headers_of_the_profile_go_with_every_call_to_the_target_and_to_nobody_e
     assert not {"x-gateway-key", "private-token"} & elsewhere.calls[0].headers.keys()
 
 
-def test_who_calls_says_which_suite_run_and_test_it_is() -> None:
+def test_the_user_agent_names_suite_run_and_test() -> None:
     seen = Seen()
     with serving(seen) as target, Client(replace(settings_of(target.base_url), run="night-7")) as client:
         client.test = "tests/test_é.py::test_a[x\r\ny]" + "z" * 1000
@@ -207,7 +209,7 @@ def test_who_calls_says_which_suite_run_and_test_it_is() -> None:
     assert len(told) < 400
 
 
-def test_a_client_that_only_reads_lets_nothing_else_leave() -> None:
+def test_a_client_that_only_reads_sends_no_writes() -> None:
     seen = Seen()
     with serving(seen) as target, Client(replace(settings_of(target.base_url), only_reads=True)) as client:
         for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
@@ -218,7 +220,7 @@ def test_a_client_that_only_reads_lets_nothing_else_leave() -> None:
     assert [call.method for call in seen.calls] == ["HEAD", "GET"]
 
 
-def test_a_header_of_the_profile_reaches_no_report() -> None:
+def test_a_header_of_the_profile_is_in_no_report() -> None:
     with (
         serving(says(whole(f'{{"echo":"{GATEWAY_KEY}"}}'.encode()), stays=True)) as target,
         client_of(target.base_url, headers={"X-Gateway-Key": GATEWAY_KEY}) as client,
@@ -241,7 +243,7 @@ MANY = b"[" + b",".join([GOOD] * 200) + b"]"
 
 
 def speaks_http2(line: Line, seen: list[bool]) -> None:
-    """Answer every request of a connection that has agreed on HTTP/2."""
+    """Answer every request of a connection that has negotiated HTTP/2."""
     h2_connection = pytest.importorskip("h2.connection")
     h2_config, h2_events = pytest.importorskip("h2.config"), pytest.importorskip("h2.events")
     state = h2_connection.H2Connection(h2_config.H2Configuration(client_side=False))
@@ -256,7 +258,7 @@ def speaks_http2(line: Line, seen: list[bool]) -> None:
         line.say(state.data_to_send())
 
 
-def test_http2_is_spoken_with_a_target_that_offers_it_where_the_profile_says_so(authority: Authority) -> None:
+def test_http2_is_used_if_the_profile_says_so_and_the_target_offers_it(authority: Authority) -> None:
     pytest.importorskip("h2")
     seen: list[bool] = []
     context = authority.server()
@@ -270,7 +272,7 @@ def test_http2_is_spoken_with_a_target_that_offers_it_where_the_profile_says_so(
     assert len(seen) == 3
 
 
-def test_http2_without_its_library_is_said_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_http2_library_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("conformance.http.settings.find_spec", lambda _: None)
     with pytest.raises(UsageError, match=r"\[http2\]"):
         client_of("https://service.invalid", http2=True)

@@ -1,4 +1,4 @@
-"""Hostile servers: every way of not answering as a service does, as data, and a proxy that begins to answer so."""
+"""Hostile servers: every wrong way of answering, as data, and a proxy that starts to answer like that."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MEGABYTE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request as a server reads it."""
+    """A request as the server reads it."""
 
     method: str
     path: str
@@ -41,7 +41,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A connection of a server; it ends with the server, or when the client hangs up."""
+    """A connection of a server; it ends with the server, or when the client closes it."""
 
     socket: socket.socket
     closing: threading.Event
@@ -51,15 +51,15 @@ class Line:
             self.socket.sendall(part)
 
     def goes_on(self, pause: float = 0) -> bool:
-        """Wait; False once the server is closed."""
+        """Wait; return False once the server is closed."""
         return not self.closing.wait(pause)
 
     def reset(self) -> None:
-        """Hang up so that the client is told of a reset."""
+        """Close the connection with a TCP reset."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
-#: Answers one call; the connection ends after it unless it returns True.
+#: Answers one call; afterwards the connection is closed unless it returns True.
 Answer = Callable[[Line, Call], bool | None]
 
 
@@ -67,7 +67,7 @@ Answer = Callable[[Line, Call], bool | None]
 
 
 def says(*parts: bytes, stays: bool = False) -> Answer:
-    """Send bytes, all at once, and hang up or stay on the line."""
+    """Send bytes, all at once, and close the connection or keep it open."""
 
     def answer(line: Line, _: Call) -> bool:
         line.say(b"".join(parts))
@@ -77,7 +77,7 @@ def says(*parts: bytes, stays: bool = False) -> Answer:
 
 
 def falls_silent_after(*parts: bytes) -> Answer:
-    """Send bytes and then nothing more, without hanging up."""
+    """Send bytes and then nothing more, without closing the connection."""
 
     def answer(line: Line, _: Call) -> None:
         line.say(*parts)
@@ -91,7 +91,7 @@ def falls_silent_after(*parts: bytes) -> Answer:
 
 
 def drips(head: bytes, drop: bytes) -> Answer:
-    """Send a head, and then a drop at a time without end: each in time for who only waits for the next one."""
+    """Send a head, then endless small pieces: each arrives in time for a client that only limits a single wait."""
 
     def answer(line: Line, _: Call) -> None:
         line.say(head)
@@ -102,7 +102,7 @@ def drips(head: bytes, drop: bytes) -> Answer:
 
 
 def floods(head: bytes, piece: bytes) -> Answer:
-    """Send a head, and then the same piece without end, as fast as it is taken."""
+    """Send a head, then the same piece endlessly, as fast as the client reads."""
 
     def answer(line: Line, _: Call) -> None:
         line.say(head)
@@ -113,12 +113,12 @@ def floods(head: bytes, piece: bytes) -> Answer:
 
 
 def resets(line: Line, _: Call) -> None:
-    """Hang up with a reset."""
+    """Close the connection with a TCP reset."""
     line.reset()
 
 
 def bomb(megabytes: int) -> bytes:
-    """Return a list of nothing but spaces in gzip: each megabyte is packed alike, so that only one has to be packed."""
+    """Return gzip data of a list full of spaces. Each megabyte compresses to the same bytes: only one is compressed."""
     packer, spaces = zlib.compressobj(9, wbits=-zlib.MAX_WBITS), b" " * MEGABYTE
     begun = packer.compress(b"[") + packer.flush(zlib.Z_FULL_FLUSH)
     each = packer.compress(spaces) + packer.flush(zlib.Z_FULL_FLUSH)
@@ -135,7 +135,7 @@ _JSON = b"Content-Type: application/json\r\n"
 
 
 def whole(body: bytes, *, status: bytes = b"200 OK", headers: bytes = _JSON) -> bytes:
-    """Return an answer as a well-meaning server writes it."""
+    """Return a response as a correct server writes it."""
     return b"HTTP/1.1 %s\r\n%sContent-Length: %d\r\n\r\n%s" % (status, headers, len(body), body)
 
 
@@ -149,7 +149,7 @@ def _chunk(data: bytes) -> bytes:
 
 # -- the table ---------------------------------------------------------------------------------------------------------
 
-#: What a well-meaning service answers to the one read that is asked of all these servers.
+#: What a correct service answers to the only read that these servers receive.
 GOOD = b'{"inbound_enabled":true,"outbound_enabled":true}'
 
 _CHUNKED = b"HTTP/1.1 200 OK\r\n" + _JSON + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -159,7 +159,7 @@ _PACKED_THRICE = _JSON + b"Content-Encoding: gzip, gzip, gzip\r\n"
 _BOMB = bomb(100)
 _STUFF = b" " * (64 * 1024)
 
-#: No answer comes to its end: it shows nothing, and costs the time that a call may take.
+#: The response never ends: it proves nothing, and takes all the time that a call may take.
 SLOW: Mapping[str, Answer] = {
     "silence": falls_silent_after(),
     "silence after half a status line": falls_silent_after(b"HTTP/1.1 20"),
@@ -171,7 +171,7 @@ SLOW: Mapping[str, Answer] = {
     "tiny chunks without end": floods(_CHUNKED, _chunk(b" ") * 1000),
 }
 
-#: What comes is no whole answer, or none within bounds: it shows nothing.
+#: The response is incomplete or too large: it proves nothing.
 BROKEN: Mapping[str, Answer] = {
     "headers without end": floods(b"HTTP/1.1 200 OK\r\n", b"X-More: 1\r\n" * 1000),
     "chunks without end": floods(_CHUNKED, _chunk(_STUFF)),
@@ -198,7 +198,7 @@ BROKEN: Mapping[str, Answer] = {
     "a body and nothing else": says(GOOD),
 }
 
-#: An answer comes, whole, and is not what the specification describes.
+#: The response is complete, but not what the specification describes.
 WRONG: Mapping[str, Answer] = {
     "bytes that are no UTF-8": says(whole(GOOD[:-1] + b',"\xff\xfe":1}'), stays=True),
     "a length that is too short": says(_of_length(b"20", GOOD), stays=True),
@@ -216,7 +216,7 @@ WRONG: Mapping[str, Answer] = {
     "204 with a body that no header announces": says(b"HTTP/1.1 204 No Content\r\n\r\n", GOOD, stays=True),
 }
 
-#: An odd answer that says what it should: oddity alone is no violation.
+#: The response is unusual but says what it should: this alone is no violation.
 ODD: Mapping[str, Answer] = {
     "HTTP/1.0": says(b"HTTP/1.0 200 OK\r\n" + _JSON + b"\r\n" + GOOD),
     "interim answers before the answer": says(
@@ -238,7 +238,7 @@ ODD: Mapping[str, Answer] = {
 
 
 class Server:
-    """A server that answers as it is told, one thread to a connection."""
+    """A server that answers with a given function, with one thread for each connection."""
 
     def __init__(
         self, answer: Answer, tls: ssl.SSLContext | None = None, other: Callable[[Line], None] | None = None
@@ -257,10 +257,10 @@ class Server:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
-        """Refuse connections from now on and cut those that are open, as when a process is killed."""
+        """Refuse new connections and cut open ones, as when a process is killed."""
         self._closing.set()
         for opened in (self._listener, *self._lines):
-            with suppress(OSError):  # who waits in accept or recv wakes up by this, not by close
+            with suppress(OSError):  # this wakes up threads that wait in accept or recv, which close does not
                 opened.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
@@ -294,7 +294,7 @@ class Server:
 def serving(
     answer: Answer, tls: ssl.SSLContext | None = None, other: Callable[[Line], None] | None = None
 ) -> Iterator[Server]:
-    """Serve while the context lasts, with TLS if so wished, and in `other` protocols than HTTP/1.1."""
+    """Serve while the context lasts, with TLS on request, and with `other` protocols than HTTP/1.1."""
     server = Server(answer, tls, other)
     try:
         yield server
@@ -303,7 +303,7 @@ def serving(
 
 
 def only_at(path: str, answer: Answer, elsewhere: Answer) -> Answer:
-    """Answer calls of one path in one way, and all others in another."""
+    """Answer calls of one path in one way, and all other calls in another."""
     return lambda line, call: (answer if call.path.partition("?")[0] == path else elsewhere)(line, call)
 
 
@@ -320,7 +320,7 @@ def _read(stream: BinaryIO) -> Call | None:
 
 
 class Relay:
-    """Passes calls on to a service, and its answers back."""
+    """Forwards calls to a service, and returns its responses."""
 
     def __init__(self, base_url: str) -> None:
         self._address = urlsplit(base_url).netloc
@@ -335,7 +335,7 @@ class Relay:
         return True
 
     def _asked(self, call: Call) -> bytes:
-        # A connection to the service for each of the client's, because each of those has a thread of its own.
+        # One connection to the service for each of the client's, because each of those has its own thread.
         if not hasattr(self._own, "upstream"):
             self._own.upstream = HTTPConnection(self._address, timeout=30)
         upstream: HTTPConnection = self._own.upstream

@@ -1,8 +1,7 @@
-"""Broken by hand: each of these faults of the reference is caught by the requirement that it violates."""
+"""Faults put into the reference by hand: each is found by the requirement that it violates."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from conformance.errors import ExitCode
 from conformance.reference import Service
 from conformance.reference.identity import Role
 from selftest.altering import altering
+from selftest.reads import report_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,7 @@ Fault = Callable[[Service], None]
 
 
 def does_nothing(*_: object, **__: object) -> None:
-    """Stand in for a method that should have done something."""
+    """Replace a method, and do nothing."""
 
 
 def switch_is_not_stored(service: Service) -> None:
@@ -41,12 +41,12 @@ def removed_project_stays(service: Service) -> None:
 
 
 def developer_may_switch(service: Service) -> None:
-    """PATCH asks for the developer role only."""
+    """PATCH requires only the developer role."""
     service.routes.change(f"PATCH {SCOPE}", least_role=Role.DEVELOPER)
 
 
 def pages_are_whole(service: Service) -> None:
-    """The list takes no notice of page and per_page."""
+    """The list ignores page and per_page."""
 
     def whole(request: Request, response: Response) -> None:
         listed = service.job_token_scope.projects(request.project)
@@ -95,10 +95,10 @@ def test_a_fault_fails_the_requirement_that_it_violates(
     service, base_url = reference
     fault(service)
     write_profile(service, base_url)
-    # Its own tests are enough, and what is drawn shows the same with few cases.
+    # The requirement's own tests are enough, and generated calls show the same with few cases.
     few = ("--requirement", FAULTS[fault], "--max-examples", "3", "--corpus", "none")
     outcome = conformance("run", "--target", "target.yaml", "--out", "out", *few)
-    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    report = report_of(tmp_path / "out")
     failed = {row["id"] for row in report["requirements"] if row["verdict"] == "failed"}
     assert outcome.code == ExitCode.NON_CONFORMANT, outcome.text
     assert FAULTS[fault] in failed, failed

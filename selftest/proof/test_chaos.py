@@ -1,4 +1,4 @@
-"""The suite through a network that fails: no false failure, nothing stays changed; the matrix shows what is not so."""
+"""The suite on a failing network: no false failure, and all changes are undone; the matrix lists the exceptions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from conformance.proof.chaos.kinds import MIXED
 from conformance.proof.chaos.matrix import CALM, is_as_promised, published
 
 
-def test_a_network_that_fails_is_no_failure_of_the_service_and_leaves_nothing_changed() -> None:
+def test_a_failing_network_is_no_failure_of_the_service_and_changes_are_undone() -> None:
     area = ("--area=job-token-scope", "--max-examples=2")
     rough = run_cell(Cell(MIXED, 1 / 50, options=area))
     assert rough.failures == ()

@@ -1,4 +1,4 @@
-"""Random combinations of the reference's choices: what is legal alone raises no alarm together."""
+"""Random combinations of the reference's choices: choices that are legal alone raise no alarm together."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from conformance.proof.variants.combinations import LEGAL, drawn
 from conformance.proof.variants.false_alarms import combined
 from conformance.proof.variants.running import WITHOUT_DRAWN, run_side_by_side
 
-#: How many are tried, and from which seed: COMBINATIONS=50 COMBINATIONS_SEED=7 tries others.
+#: How many are tried, and with which seed: COMBINATIONS=50 COMBINATIONS_SEED=7 tries others.
 NUMBER = int(os.environ.get("COMBINATIONS", "3"))
 SEED = int(os.environ.get("COMBINATIONS_SEED", "1"))
-#: A run mostly waits here, so that there may be more processes than processors.
+#: A run mostly waits here, so there may be more processes than processors.
 PROCESSES = 3
-#: How long is waited for what never comes; a real target is given more time.
+#: How long to wait for what never comes; a real target gets more time.
 LIMITS = {"timeout_seconds": 20, "deadline_seconds": 3}
 
 
@@ -28,7 +28,7 @@ def test_no_combination_of_legal_choices_raises_an_alarm() -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_seed_draws_the_same_combinations_again_and_each_differs_in_many_choices(seed: int) -> None:
+def test_a_seed_draws_the_same_combinations_which_differ_in_many_choices(seed: int) -> None:
     found = drawn(3, seed)
     assert found == drawn(3, seed)
     assert min(len(each.changed) for each in found) > len(LEGAL) / 5

@@ -1,4 +1,4 @@
-"""What the commands that write figures of the proof share: the file, and what decides a sample."""
+"""What the commands that write figures of the proof share: the file, and what determines a sample."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_figures_say_which_suite_and_contract_they_hold_for(tmp_path: Path) -> None:
+def test_figures_name_the_suite_and_the_contract_that_they_hold_for(tmp_path: Path) -> None:
     file = tmp_path / "new" / "figures.json"
     write_figures(file, {"alarms": 0})
     digest = Contract.load().digest
     assert json.loads(file.read_text(encoding="utf-8")) == {"suite": __version__, "contract": digest, "alarms": 0}
 
 
-def test_a_sample_is_decided_by_its_text_and_without_one_by_the_commit() -> None:
+def test_a_sample_depends_on_the_given_text_or_else_on_the_commit() -> None:
     asked = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S607
     assert sampled(range(50), "a") == sampled(range(50), "a") != sampled(range(50), "b")
     assert sampled(range(50), None) == sampled(range(50), asked.stdout.strip() or __version__)
 
 
-def test_other_networks_are_tried_with_each_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_commit_tries_other_networks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[list[Any]] = []
     monkeypatch.setattr(matrix, "run_all", lambda keys, *_: tried.append(keys))
     monkeypatch.setattr(matrix, "sampled", lambda keys, sample: sampled(keys, sample or f"commit {len(tried)}"))

@@ -1,4 +1,4 @@
-"""Hostile servers: a run ends in time and within bounds, with a whole report, and fails nothing without cause."""
+"""Hostile servers: a run ends in time and within bounds, with a complete report, and fails nothing without cause."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ from selftest.proof.hostile import (
     serving,
     whole,
 )
+from selftest.reads import report_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -55,9 +56,9 @@ MEGABYTE = 1024 * 1024
 ON = "job-token-scope.switch.on"
 SCOPE = "/projects/1/job_token_scope"
 ELSEWHERE = "/projects/2/job_token_scope"
-#: What a call may take: of a server that uses all of it, and of one that only a busy machine could keep from answering.
+#: Timeouts: for a server that uses all of it, and for one that fails to answer in time only on a busy machine.
 SHORT, LONG = 0.3, 10.0
-#: What a machine with other things to do may take on top; what slow servers would take is minutes, or for ever.
+#: How much longer it may take on a busy machine; with slow servers a faulty client would take minutes, or forever.
 SLACK = 10.0
 
 MAINTAINER = Actor("maintainer", "secret-token")
@@ -82,7 +83,7 @@ def profile_of(base_url: str, timeout: float = LONG) -> Profile:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a test makes of one answer, and of the next one from somewhere else."""
+    """What a test makes of one response, and of the next one from another operation."""
 
     check: Check
     seconds: float
@@ -92,7 +93,7 @@ class Seen:
 
 @pytest.fixture
 def look() -> Callable[[Answer], Seen]:
-    """Ask a server for one thing that it answers in its own way, and then for another that it answers well."""
+    """Call a server once for the response under test, and then for another path that it answers well."""
 
     def look(answer: Answer, timeout: float = LONG) -> Seen:
         lines: list[Any] = []
@@ -118,18 +119,18 @@ def read_and_expect(caller: Caller) -> None:
         with verifies(ON):
             caller.get(SCOPE).must_be(200).must_hold(inbound_enabled=True)
     except (Unmet, Violation):
-        pass  # what it came to is in the record
+        pass  # the result is in the record
 
 
 @pytest.mark.parametrize("name", SLOW)
-def test_what_does_not_come_in_time_shows_nothing(look: Callable[..., Seen], name: str) -> None:
+def test_a_response_that_does_not_come_in_time_proves_nothing(look: Callable[..., Seen], name: str) -> None:
     seen = look(SLOW[name], SHORT)
     assert (seen.check.outcome, seen.check.reason) == (Outcome.INCONCLUSIVE, Reason.NO_ANSWER), seen.check
     assert SHORT / 2 < seen.seconds < SHORT + SLACK
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_does_not_come_whole_shows_nothing_and_spoils_nothing(look: Callable[..., Seen], name: str) -> None:
+def test_an_incomplete_response_proves_nothing_and_does_not_affect_others(look: Callable[..., Seen], name: str) -> None:
     seen = look(BROKEN[name])
     assert (seen.check.outcome, seen.check.reason) == (Outcome.INCONCLUSIVE, Reason.NO_ANSWER), seen.check
     assert len(seen.check.detail or "") < 400, seen.check.detail
@@ -137,7 +138,7 @@ def test_what_does_not_come_whole_shows_nothing_and_spoils_nothing(look: Callabl
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_comes_whole_and_is_not_as_described_fails(look: Callable[[Answer], Seen], name: str) -> None:
+def test_a_complete_response_that_is_not_as_described_fails(look: Callable[[Answer], Seen], name: str) -> None:
     seen = look(WRONG[name])
     assert seen.check.outcome is Outcome.FAILED, seen.check
     assert len(seen.check.actual or "") < 1000
@@ -145,7 +146,7 @@ def test_what_comes_whole_and_is_not_as_described_fails(look: Callable[[Answer],
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_what_is_only_odd_passes(look: Callable[[Answer], Seen], name: str) -> None:
+def test_a_response_that_is_only_unusual_passes(look: Callable[[Answer], Seen], name: str) -> None:
     seen = look(ODD[name])
     assert seen.check.outcome is Outcome.PASSED, seen.check
     assert seen.next_body == GOOD
@@ -164,7 +165,7 @@ def test_what_is_only_odd_passes(look: Callable[[Answer], Seen], name: str) -> N
         "a bomb in a bomb in a bomb",
     ],
 )
-def test_an_answer_without_bounds_is_held_in_bounds(name: str) -> None:
+def test_an_endless_response_is_read_in_bounded_memory(name: str) -> None:
     with serving(BROKEN[name]) as server, Client(profile_of(server.base_url).client_settings()) as client:
         tracemalloc.start()
         try:
@@ -197,17 +198,15 @@ def test_an_answer_without_bounds_is_held_in_bounds(name: str) -> None:
         "packed nothing",
     ],
 )
-def test_a_body_where_there_is_none_is_seen_and_where_there_is_one_is_not_made_up(
-    client: Any, answer: bytes, body: bytes
-) -> None:
+def test_an_unexpected_body_is_seen_and_no_body_is_made_up(client: Any, answer: bytes, body: bytes) -> None:
     asking, _ = client(says(answer, stays=True))
     exchange = asking.send(MAINTAINER, "GET", SCOPE)
     assert exchange.status == int(answer[9:12])
     assert exchange.body == body
 
 
-def test_a_violation_after_a_write_without_answer_is_no_violation() -> None:
-    """The write may have been made or not, so whatever is read afterwards may come of it."""
+def test_a_violation_after_an_unanswered_write_is_not_reported() -> None:
+    """The write may have been made or not, so any later read may be its result."""
     lines: list[Any] = []
 
     def answer(line: Line, call: Call) -> bool | None:
@@ -229,7 +228,7 @@ def test_a_violation_after_a_write_without_answer_is_no_violation() -> None:
 
 @pytest.fixture
 def client() -> Iterator[Callable[..., tuple[Client, Server]]]:
-    """Start servers with clients for them."""
+    """Start servers, with a client for each."""
     opened: list[Client | Server] = []
 
     def start(answer: Answer, timeout: float = LONG) -> tuple[Client, Server]:
@@ -243,14 +242,14 @@ def client() -> Iterator[Callable[..., tuple[Client, Server]]]:
         one.close()
 
 
-def test_a_redirect_to_itself_is_followed_a_few_times(client: Any) -> None:
+def test_a_redirect_to_itself_is_followed_a_few_times_only(client: Any) -> None:
     asking, server = client(redirects(f"/api/v4{SCOPE}"))
     last = asking.follow(asking.send(MAINTAINER, "GET", SCOPE))
     assert last.status == 302
     assert server.calls.total() < 10
 
 
-def test_a_redirect_to_another_host_takes_no_token_along(client: Any) -> None:
+def test_a_redirect_to_another_host_does_not_carry_the_token(client: Any) -> None:
     tokens: list[str | None] = []
 
     def elsewhere(line: Line, call: Call) -> bool:
@@ -263,13 +262,13 @@ def test_a_redirect_to_another_host_takes_no_token_along(client: Any) -> None:
     assert tokens == [None]
 
 
-def test_a_pause_that_is_no_number_is_a_short_pause(client: Any) -> None:
+def test_an_invalid_retry_after_is_a_short_wait(client: Any) -> None:
     busy = whole(b"", status=b"429 Too Many Requests", headers=b"Retry-After: nan\r\n")
     asking, _ = client(says(busy, stays=True))
     assert asking.send(MAINTAINER, "GET", SCOPE).status == 429
 
 
-def test_of_a_silent_operation_the_rest_of_a_test_is_spared_and_the_next_test_tries_once(client: Any) -> None:
+def test_calls_of_a_silent_operation_are_skipped_until_the_next_test_tries_once(client: Any) -> None:
     asking, _ = client(falls_silent_after(), SHORT)
     sent = []
     for asking.test in ("first", "second"):
@@ -278,11 +277,11 @@ def test_of_a_silent_operation_the_rest_of_a_test_is_spared_and_the_next_test_tr
         assert all(exchange.status is None for exchange in exchanges)
         assert "not sent" in exchanges[-1].problem
         sent.append(asking.requests - before)
-    assert sent == [4, 1]  # the very first is asked once more
+    assert sent == [4, 1]  # the very first call is repeated once
 
 
-def test_some_operations_without_answer_do_not_make_a_target_gone(client: Any) -> None:
-    """Not even when nothing else is asked in between: one that was answered before is tried first."""
+def test_some_unanswered_operations_do_not_make_a_target_unreachable(client: Any) -> None:
+    """Not even without other calls in between: an operation that answered before is tried first."""
     asking, _ = client(only_at("/api/v4/version", good, says()))
     actor = MAINTAINER
     assert asking.send(actor, "GET", "/version").status == 200
@@ -292,7 +291,7 @@ def test_some_operations_without_answer_do_not_make_a_target_gone(client: Any) -
 
 
 @pytest.mark.parametrize("ends", ["silence", "a reset", "refused connections"])
-def test_a_target_that_is_gone_is_known_to_be_gone_after_a_few_calls(client: Any, ends: str) -> None:
+def test_an_unreachable_target_is_recognized_after_a_few_calls(client: Any, ends: str) -> None:
     asking, server = client(good, SHORT * 2)
     actor = MAINTAINER
     assert asking.send(actor, "GET", "/version").status == 200
@@ -309,14 +308,14 @@ def test_a_target_that_is_gone_is_known_to_be_gone_after_a_few_calls(client: Any
     assert asking.requests == sent
 
 
-# -- from the first byte on --------------------------------------------------------------------------------------------
+# -- unreachable from the first byte on --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "name",
     ["silence", "headers that drip", "a bomb in a bomb in a bomb", "noise"],
 )
-def test_a_target_that_cannot_be_asked_at_all_ends_with_one_message_and_a_report(tmp_path: Path, name: str) -> None:
+def test_a_target_that_cannot_be_called_ends_with_one_message_and_a_report(tmp_path: Path, name: str) -> None:
     with serving({**SLOW, **BROKEN}[name]) as server:
         profile = {
             "base_url": server.base_url,
@@ -344,7 +343,7 @@ def test_a_target_that_cannot_be_asked_at_all_ends_with_one_message_and_a_report
 
 @dataclass(frozen=True)
 class Ran:
-    """A run of the suite, as a user and the system saw it."""
+    """A run of the suite, as the user and the system see it."""
 
     code: int
     text: str
@@ -357,7 +356,7 @@ class Ran:
         return {row["id"] for row in self.report["requirements"] if row["verdict"] in verdicts}
 
     def held(self) -> set[str]:
-        """Return the requirements of which some check held: whether all of their tests ran is another matter."""
+        """Return the requirements for which some check held, whether or not all of their tests ended."""
         return {row["id"] for row in self.report["requirements"] if row["checks_passed"]}
 
 
@@ -365,7 +364,7 @@ class Ran:
 def run_through(
     reference: Any, write_profile: Callable[..., Path], tmp_path: Path
 ) -> Iterator[Callable[..., tuple[Ran, Server]]]:
-    """Run one area against the reference behind a server that turns on its callers."""
+    """Test one area of the reference behind a server that turns hostile."""
     service, base_url = reference
     servers: list[Server] = []
 
@@ -396,19 +395,18 @@ def ran(*arguments: str, folder: Path) -> Ran:
 
 
 def whole_report(folder: Path) -> dict[str, Any]:
-    """Return the report after a look at whether every format is there and can be read."""
+    """Return the report, after checking that every format exists and can be read."""
     for name, form in FORMATS.items():
-        # An attestation names what was attested, and is written for a run that was given a subject.
+        # An attestation names what was tested, and is written only for a run with a subject.
         assert (folder / form.file).exists() or name == "attestation", form.file
     ET.parse(folder / "junit.xml")  # noqa: S314 - our own file
     lines = (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["kind"] for line in lines][-1] == "footer"
-    report: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    return report
+    return report_of(folder)
 
 
 def after(calls: int, make: Callable[[Server], Answer]) -> Callable[[Server, Relay], Answer]:
-    """Turn after so many calls."""
+    """Turn hostile after a number of calls."""
 
     def turning(server: Server, relay: Relay) -> Answer:
         turned = make(server)
@@ -437,24 +435,24 @@ ONE_AREA = ("--area", "job-token-scope", "--", "-k")
     ],
     ids=["killed", "silent", "silent while moves are drawn"],
 )
-def test_a_target_that_ends_halfway_ends_the_run_and_keeps_what_was_seen(
+def test_if_the_target_dies_halfway_the_run_ends_and_keeps_its_results(
     run_through: Callable[..., tuple[Ran, Server]], calls: int, make: Callable[[Server], Answer], tests: str
 ) -> None:
     found, server = run_through(after(calls, make), *ONE_AREA, tests)
     assert found.code == ExitCode.INCOMPLETE, found.text
     assert found.report["verdict"] == "incomplete"
     assert found.ids("failed") == set()
-    assert server.calls.total() <= calls + 30  # among them the tries to put back what was changed
+    assert server.calls.total() <= calls + 30  # including the attempts to undo changes
     if tests == "scenarios":
         assert found.held()
         assert "the target stopped answering" in found.report["stopped"]
         assert "the target stopped answering" in found.text
 
 
-def test_one_silent_operation_leaves_the_others_to_be_judged(
+def test_one_silent_operation_does_not_keep_others_from_being_judged(
     run_through: Callable[..., tuple[Ran, Server]],
 ) -> None:
-    """Nothing is held against it either: an entry that nobody could remove is no entry that stayed."""
+    """It causes no failure either: an entry that nobody could remove is not a removed entry that is still there."""
     silent = falls_silent_after()
     removals = "DELETE /api/v4/projects/3/job_token_scope/groups_allowlist/"
 
@@ -470,10 +468,10 @@ def test_one_silent_operation_leaves_the_others_to_be_judged(
     assert spent <= 3 + found.report["run"]["tests"]["planned"]
 
 
-def test_a_run_among_all_hostilities_in_turn_breaks_nothing_of_the_suite(
+def test_a_run_with_every_kind_of_hostile_response_does_not_break_the_suite(
     run_through: Callable[..., tuple[Ran, Server]],
 ) -> None:
-    """Every third answer is another one of all there are, to whatever call it happens to be."""
+    """Every third response is another one of all kinds, whatever call it answers."""
     every = [*SLOW.values(), *BROKEN.values(), *WRONG.values(), *ODD.values()]
 
     def make(server: Server, relay: Relay) -> Answer:

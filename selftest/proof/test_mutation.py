@@ -1,4 +1,4 @@
-"""The pure parts of the mutation job: what is drawn, what is changed, and what counts as seen."""
+"""The pure parts of the mutation job: what is drawn, what is changed, and what counts as found."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# Three places, one of them with many ways to change it.
+# Three places; one of them can be changed in many ways.
 KNOWN = (
     Mutation("notes", "AddNot", 0, 10, 4),
     *(Mutation("notes", f"Compare{number}", 0, 20, 8) for number in range(7)),
@@ -45,25 +45,25 @@ def test_another_seed_draws_another_sample() -> None:
     assert len({drawn(KNOWN, 1, seed) for seed in range(20)}) > 1
 
 
-def test_a_place_is_drawn_once_however_many_ways_there_are_to_change_it() -> None:
+def test_a_place_is_drawn_once_even_if_it_can_be_changed_in_many_ways() -> None:
     assert {entry.line for entry in drawn(KNOWN, 3, seed=1)} == {10, 20, 30}
     assert len(drawn(KNOWN, 99, seed=1)) == 3
 
 
-def test_tests_of_an_area_with_words_of_the_module_come_first() -> None:
+def test_areas_that_share_words_with_the_module_come_first() -> None:
     assert likeness("areas.merge_request_approval_rules", ["merge-request-approvals"]) == 3
     assert likeness("merge_request_approval_rules", ["integrations", "project-approval-rules"]) == 2
     assert likeness("meta", ["integrations"]) == 0
     assert likeness("meta", []) == 0
 
 
-def test_a_changed_module_is_loaded_in_place_of_its_file(module_of_its_own: Path) -> None:
+def test_a_changed_module_is_loaded_instead_of_its_file(module_of_its_own: Path) -> None:
     sys.meta_path.insert(0, Changed(module_of_its_own.stem, str(module_of_its_own), "VALUE = 2\n"))
     assert importlib.import_module(module_of_its_own.stem).VALUE == 2
     assert module_of_its_own.read_text(encoding="utf-8") == "VALUE = 1\n"
 
 
-def test_other_modules_are_left_to_their_files(module_of_its_own: Path) -> None:
+def test_other_modules_are_loaded_from_their_files(module_of_its_own: Path) -> None:
     sys.meta_path.insert(0, Changed("another_module", "another_module.py", "VALUE = 2\n"))
     assert importlib.import_module(module_of_its_own.stem).VALUE == 1
 
@@ -79,7 +79,7 @@ def test_a_mutant_is_killed_by_the_first_check_that_fails() -> None:
     assert reason == "scope.switch: expected 204 without a body; got 204 with 20 bytes"
 
 
-def test_a_mutant_that_keeps_something_from_being_verified_is_told_from_one_that_nobody_sees() -> None:
+def test_a_mutant_that_leaves_something_unverified_did_not_survive() -> None:
     left = record(*PLAN, checks=(passed("scope.read"), left_open("scope.switch", Reason.PRECONDITION)))
     assert fate_of(left, BOTH)[:2] == (Fate.UNVERIFIED, "scope.switch")
     assert fate_of(left, frozenset({"scope.read"})) == (Fate.SURVIVED, "", "")
@@ -89,7 +89,7 @@ def test_every_module_of_the_reference_can_be_changed() -> None:
     assert {"access", "routing", "areas.notes", "provisioning.tokens"} <= set(modules_of_the_reference())
 
 
-def test_a_session_of_its_own_sees_a_mutant_and_leaves_the_working_files_alone() -> None:
+def test_a_separate_session_finds_a_mutant_without_changing_files() -> None:
     file = mutation.file_of("areas.job_token_scope")
     before = file.read_text(encoding="utf-8")
     after = before.replace("inbound_enabled=enabled)", "inbound_enabled=not enabled)")
@@ -101,13 +101,13 @@ def test_a_session_of_its_own_sees_a_mutant_and_leaves_the_working_files_alone()
     assert file.read_text(encoding="utf-8") == before
 
 
-def test_a_tool_that_is_not_installed_is_named_with_what_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_message_about_a_missing_tool_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cosmic_ray.plugins", None)
     with pytest.raises(UsageError, match="extra `mutation`"):
         mutation.mutations_of("areas.notes")
 
 
-def test_annotations_are_no_places_to_change() -> None:
+def test_annotations_are_not_changed() -> None:
     pytest.importorskip("cosmic_ray", reason="the extra `mutation` is not installed")
     lines = mutation.file_of("areas.job_token_scope").read_text(encoding="utf-8").splitlines()
     found = mutation.mutations_of("areas.job_token_scope")
@@ -116,7 +116,7 @@ def test_annotations_are_no_places_to_change() -> None:
     assert not [entry for entry in found if "BitOr" in entry.operator and "| None" in lines[entry.line - 1]]
 
 
-def test_a_mutant_differs_from_its_module_and_is_python() -> None:
+def test_a_mutant_differs_from_its_module_and_is_valid_python() -> None:
     pytest.importorskip("cosmic_ray", reason="the extra `mutation` is not installed")
     [chosen] = [entry for entry in mutation.mutations_of("areas.meta") if entry.occurrence == 0][:1]
     mutant = mutation.mutant_of(chosen)

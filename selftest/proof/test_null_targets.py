@@ -1,4 +1,4 @@
-"""Servers with nothing behind them: whatever they answer to everything, no requirement passes."""
+"""Servers that implement nothing: whatever they answer to every call, no requirement passes."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from conformance.runner.plugin import SESSION
 from conformance.runner.session import Mode, Session
 from conformance.target.embedded import prepared_service
 from selftest.conftest import VERSION
+from selftest.reads import report_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Hasty:
-    """A plugin that keeps a run from trying anything twice and from writing reports: its record says what passed."""
+    """A plugin that makes a run repeat nothing and write no reports: its record says what passed."""
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -40,7 +41,7 @@ class Hasty:
 
 
 @pytest.mark.parametrize(("status", "body"), [(200, b"{}"), (200, b"[]"), (204, b""), (500, b"{}")], ids=str)
-def test_a_server_that_answers_everything_alike_passes_nothing(
+def test_a_server_that_answers_every_call_alike_passes_nothing(
     write_profile: Callable[..., Path],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -48,7 +49,7 @@ def test_a_server_that_answers_everything_alike_passes_nothing(
     body: bytes,
 ) -> None:
     class Alike(Transport):
-        """Answers in the place of a server, which takes most of the time of so many calls."""
+        """Answers instead of a server, which would take most of the time for so many calls."""
 
         def _answer(self, request: httpcore.Request, largest: int) -> tuple[httpcore.Response, bytes]:
             del request, largest
@@ -58,7 +59,7 @@ def test_a_server_that_answers_everything_alike_passes_nothing(
     limits = {"timeout_seconds": 5, "deadline_seconds": 0.2}
     file = write_profile(prepared_service(VERSION), "http://127.0.0.1:1", limits=limits)
     options = (f"--target={file}", f"--out={tmp_path / 'out'}", "--corpus=none", "-q")
-    # Random calls add nothing here but time: what is drawn is judged like what is derived.
+    # Generated calls only add time here: they are judged like those of the derived tests.
     selected = ("--force", "--max-examples=3", "-k", "not test_fuzz")
     with contextlib.redirect_stdout(io.StringIO()):
         code = run_suite(suite_arguments(*options, *selected), plugins=(Hasty(),))
@@ -68,7 +69,7 @@ def test_a_server_that_answers_everything_alike_passes_nothing(
     assert result.rows_with(Verdict.PASSED) == ()
 
 
-def test_a_server_that_knows_no_operation_is_a_wrong_address_and_no_failure(
+def test_a_server_without_any_operation_is_a_wrong_address_and_no_failure(
     conformance: Callable[..., Any],
     answering: Callable[..., str],
     reference: Any,
@@ -79,11 +80,11 @@ def test_a_server_that_knows_no_operation_is_a_wrong_address_and_no_failure(
     outcome = conformance("run", "-q", "--target", "target.yaml", "--out", "out", "--area", "approval-settings")
     assert outcome.code == ExitCode.COULD_NOT_RUN, outcome.text[-3000:]
     assert "Nothing of this API is there" in outcome.text
-    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    report = report_of(tmp_path / "out")
     assert not [row for row in report["requirements"] if row["verdict"] in ("passed", "failed")]
 
 
-#: One whose operations may be given up, one of no operation at all, and one of none that is named in the contract.
+#: A requirement whose operations may be missing, one without operations, and one whose operations the contract lacks.
 OF_NO_OPERATION = (
     "project-approval-configuration.read",
     "authentication.private-token-spelling",
@@ -92,7 +93,7 @@ OF_NO_OPERATION = (
 
 
 @pytest.mark.parametrize("selected", OF_NO_OPERATION)
-def test_a_wrong_path_is_told_whatever_was_selected(
+def test_a_wrong_path_is_reported_whatever_was_selected(
     conformance: Callable[..., Any], reference: Any, write_profile: Callable[..., Path], selected: str
 ) -> None:
     service, base_url = reference
@@ -104,14 +105,14 @@ def test_a_wrong_path_is_told_whatever_was_selected(
 
 
 @pytest.mark.parametrize("selected", OF_NO_OPERATION)
-def test_what_was_selected_is_tested_where_nothing_else_is_there(
+def test_a_selected_requirement_is_tested_even_if_most_operations_are_absent(
     conformance: Callable[..., Any],
     reference: Any,
     write_profile: Callable[..., Path],
     tmp_path: Path,
     selected: str,
 ) -> None:
-    """A right path and absent areas: what answers beside them keeps a run from ending before its first test."""
+    """The path is right, but areas are absent: a few operations answer, so the run does not end at once."""
     service, _ = reference
     kept = ("/user", "/version", "/projects/:id", "/projects/:id/approvals", "/projects/:id/repository/tree")
     for route in service.routes:
@@ -120,7 +121,7 @@ def test_what_was_selected_is_tested_where_nothing_else_is_there(
     write_profile(*reference)
     options = ("--target", "target.yaml", "--workers", "1", "--requirement", selected)
     outcome = conformance("run", "-q", *options, "--out", "out")
-    # Incomplete where one of the tests also needs a neighbouring operation, which is absent.
+    # Incomplete if one of the tests also needs another operation, which is absent.
     assert outcome.code in (ExitCode.CONFORMANT, ExitCode.INCOMPLETE), outcome.text[-3000:]
     record = read_record(tmp_path / "out" / "results.jsonl")
     assert Outcome.PASSED in [check.outcome for check in record.checks if check.requirement == selected]
@@ -143,7 +144,7 @@ def test_a_server_that_never_answers_passes_nothing_and_the_run_ends(
 
 
 @pytest.mark.parametrize("what", ["a web page", "a closed port"])
-def test_where_there_is_no_service_nothing_passes_and_one_message_says_what_there_is(
+def test_without_a_service_nothing_passes_and_one_message_says_what_is_there(
     answering: Callable[..., str], tmp_path: Path, what: str
 ) -> None:
     page = b"<!doctype html><title>Sign in</title>"
@@ -167,5 +168,5 @@ def closed_port() -> int:
 
 
 def passed(folder: Path) -> list[str]:
-    report = json.loads((folder / "out" / "report.json").read_text(encoding="utf-8"))
+    report = report_of(folder / "out")
     return [row["id"] for row in report["requirements"] if row["verdict"] == "passed"]

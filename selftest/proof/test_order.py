@@ -1,4 +1,4 @@
-"""Order and repetition: no test of the suite leans on another, nor on being alone."""
+"""Order and repetition: no test of the suite depends on another test, or on being the only run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("inside_this_process")
 
-#: What leans on others most: tests that share a project's lists and settings.
+#: Tests that depend on each other most easily: they share a project's lists and settings.
 FEW = (*WITHOUT_DRAWN, "--area=job-token-scope", "--area=approval-settings")
 _LONGEST_RUN_SECONDS = 600
 
@@ -37,7 +37,7 @@ def test_the_suite_passes_in_random_orders() -> None:
 
 
 def test_the_suite_passes_twice_at_the_same_time_against_one_server(tmp_path: Path) -> None:
-    """Each run has people and projects of its own there."""
+    """Each run has its own people and projects there."""
     service = prepared_service(VERSION, worlds=2)
     started = time.perf_counter()
     with EmbeddedServer(service) as server:
@@ -59,6 +59,6 @@ def test_the_suite_passes_twice_at_the_same_time_against_one_server(tmp_path: Pa
 
 
 def assert_clean(runs: Sequence[VariantResult]) -> None:
-    """Assert that each run verified everything there is to verify, and found no fault."""
+    """Assert that each run verified everything that can be verified, and found no fault."""
     assert [(run.name, run.alarms, run.broken, run.gaps) for run in runs] == [(run.name, (), (), ()) for run in runs]
     assert min(run.verified for run in runs) > 100

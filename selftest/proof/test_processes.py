@@ -1,4 +1,4 @@
-"""The processes of a proof end with it, even when it is killed and can tell them nothing."""
+"""The processes of a proof end with it, even if it is killed and cannot tell them to stop."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ def test_the_processes_of_a_proof_that_is_killed_end(tmp_path: Path) -> None:
         assert proof.stdout
         assert int(proof.stdout.readline()) != proof.pid
         proof.send_signal(signal.SIGKILL)
-        said, _ = proof.communicate(timeout=60)  # what they write to closes with the last of them
+        said, _ = proof.communicate(timeout=60)  # the pipe that they write to is closed when the last of them ends
     assert said == ""

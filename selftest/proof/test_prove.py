@@ -1,4 +1,4 @@
-"""The kill matrix itself: faults are seen by the requirement they violate, and a survivor is reported."""
+"""The kill matrix itself: faults are found by the requirement that they violate, and survivors are reported."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def test_every_fault_of_an_area_is_killed_by_two_processes(conformance: Callable
     assert (tmp_path / "proof" / "proof.html").is_file()
 
 
-def test_one_fault_can_be_tried_alone(conformance: Callable[..., Any]) -> None:
+def test_a_single_fault_can_be_tried(conformance: Callable[..., Any]) -> None:
     outcome = conformance("prove", "--fault", "job-token-scope: removed-project-stays", "--out", "proof")
     assert outcome.code == ExitCode.CONFORMANT, outcome.text
     assert "1 of 1 faults killed" in outcome.out
 
 
-def test_a_fault_that_does_not_exist_is_said_not_to(conformance: Callable[..., Any]) -> None:
+def test_an_unknown_fault_is_reported_as_unknown(conformance: Callable[..., Any]) -> None:
     outcome = conformance("prove", "--fault", "nothing", "--out", "proof")
     assert outcome.code == ExitCode.USAGE
     assert "No fault violates what was selected" in outcome.text
 
 
-def test_an_interrupted_proof_goes_on_where_it_stopped(conformance: Callable[..., Any], tmp_path: Path) -> None:
+def test_an_interrupted_proof_continues_where_it_stopped(conformance: Callable[..., Any], tmp_path: Path) -> None:
     requirement = ("--requirement", "job-token-scope.settings.outbound-enabled", "--out", "proof")
     conformance("prove", *requirement)
     journal = tmp_path / "proof" / "proof.jsonl"
@@ -56,7 +56,7 @@ def test_an_interrupted_proof_goes_on_where_it_stopped(conformance: Callable[...
     assert f"{len(lines) - 1} of {len(lines) - 1} faults killed" in outcome.out
 
 
-def test_a_fault_that_is_seen_for_another_reason_than_it_states_survives() -> None:
+def test_a_fault_that_is_found_for_another_reason_than_stated_survives() -> None:
     (fault,) = faults_named(Contract.load(), ["updateJobTokenScope: keeps maintainer out"])
     crash = replace(
         fault, apply=lambda service: breaking(service, "PATCH /projects/:id/job_token_scope", lambda _: True)
@@ -68,14 +68,14 @@ def test_a_fault_that_is_seen_for_another_reason_than_it_states_survives() -> No
     assert "seen for another reason than 'refused', which is 'breaks'" in found["1"]["detail"]
 
 
-def test_no_entry_of_the_table_of_reasons_fits_no_fault() -> None:
+def test_every_entry_of_the_table_of_reasons_fits_a_fault() -> None:
     names = {fault.name for fault in all_faults(Contract.load())}
     patterns = [pattern for several in reasons_table()["faults"].values() for pattern in several]
     assert [pattern for pattern in patterns if not any(is_one_of(name, (pattern,)) for name in names)] == []
 
 
 @pytest.mark.parametrize("version", [None, *TABLE])
-def test_every_fault_names_what_is_owed_where_it_is_tried_and_says_what_it_does(version: str | None) -> None:
+def test_every_fault_has_a_description_and_a_requirement_of_its_version(version: str | None) -> None:
     contract = Contract.load()
     faults = all_faults(contract, version)
     assert len({fault.name for fault in faults}) == len(faults)
@@ -84,7 +84,7 @@ def test_every_fault_names_what_is_owed_where_it_is_tried_and_says_what_it_does(
     assert [name for name, (requirement, place) in tried.items() if not requirement.applies_to(place)] == []
 
 
-def test_every_requirement_that_tests_verify_has_a_fault_at_some_version_or_an_excuse() -> None:
+def test_every_requirement_with_tests_has_a_fault_at_some_version_or_an_excuse() -> None:
     contract = Contract.load()
     violated = {fault.requirement for fault in all_faults(contract)}
     reach = coverage(contract, violated)
@@ -93,13 +93,13 @@ def test_every_requirement_that_tests_verify_has_a_fault_at_some_version_or_an_e
     assert [name for name in reach.observed if contract.requirements[name].level != "note"] == []
 
 
-def test_an_excuse_beside_a_fault_is_one_too_many() -> None:
+def test_an_excuse_for_a_requirement_that_has_a_fault_is_an_error() -> None:
     with pytest.raises(ContractError, match=r"limits\.tls\.version"):
         coverage(Contract.load(), {"limits.tls.version"})
 
 
 def proof_of(row: dict[str, Any], violated: set[str], unhealthy: tuple[str, ...] = ()) -> Proof:
-    """A proof of one area, whose requirements lack every fault but those given."""
+    """A proof of one area, whose requirements have only the given faults."""
     contract = Contract.load()
     wanted = {"limits.completions.window", "limits.tls.version", "limits.rates-elsewhere"}
     reach = coverage(contract, violated, wanted=lambda entry: entry.id in wanted)
@@ -121,9 +121,7 @@ ROW = {
 WINDOW = {"limits.completions.window"}
 
 
-def test_a_proof_without_gaps_holds_and_tells_what_it_excuses(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_proof_without_gaps_holds_and_lists_its_excuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     proof = proof_of(ROW, WINDOW)
     write_proof(tmp_path, proof)
     assert said(proof, tmp_path) == ExitCode.CONFORMANT
@@ -144,7 +142,7 @@ def test_a_proof_without_gaps_holds_and_tells_what_it_excuses(
     ],
     ids=["a survivor", "a requirement without a fault", "a failure without any fault"],
 )
-def test_what_is_missing_fails_the_proof_and_is_named_everywhere(
+def test_a_gap_fails_the_proof_and_is_named_in_every_output(
     proof: Proof,
     named: str,
     tmp_path: Path,

@@ -1,4 +1,4 @@
-"""What is published of the proof: figures for programs, and a page about them."""
+"""Published results of the proof: figures for programs, and a page about them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_what_was_not_run_says_so_in_both(tmp_path: Path) -> None:
+def test_figures_and_page_say_which_parts_were_not_run(tmp_path: Path) -> None:
     file = tmp_path / "published" / "figures.json"
     result = CliRunner().invoke(main, [str(tmp_path), str(file)])
     assert result.exit_code == 0, result.output
@@ -26,11 +26,11 @@ def test_what_was_not_run_says_so_in_both(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "value", [7, "a word", ["one", "other"], [], {"killed": 6, "tried": 7}, list("abcdefghijklmn")]
 )
-def test_the_page_shows_whatever_a_part_counts(value: object) -> None:
+def test_the_page_shows_every_count_of_a_part(value: object) -> None:
     text = page({"suite": "0.1.0", "contract": "ab", "faults": {"by_sort": value}})
     assert "by sort" in text
     assert "14, such as a, b, c" in text if value == list("abcdefghijklmn") else "such as" not in text
 
 
-def test_nothing_that_a_part_says_acts_as_markup() -> None:
+def test_text_of_a_part_is_never_markup() -> None:
     assert "<script>" not in page({"suite": "", "contract": "", "faults": {"left_out": "<script>alert(1)</script>"}})

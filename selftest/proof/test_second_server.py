@@ -1,4 +1,4 @@
-"""A service that somebody else wrote, and that no test was written against, is conformant."""
+"""A service of another author, for which no test was written, is conformant."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from conformance.target.provisioning import Order, provision
 from conformance.target.provisioning.calls import Calls, by_http
 from conformance.target.provisioning.files import Made, Secrets
 from conformance.target.provisioning.profiles import by_value, profile_data
+from selftest.reads import report_of
 from selftest.second_server.app import App
 from selftest.second_server.by_hand import complete
 from selftest.second_server.choices import CHOICES
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ADMINISTRATOR = "x-keeper-of-the-keys-2026"
-#: A minute's completions of a user: with the 60 of the text a run would wait for the next minute.
+#: Completions per minute of a user: with the 60 of the text, a run would have to wait for the next minute.
 COMPLETIONS = 600
-#: How much faster exports end and approvals are reset, because a run waits for these some fifty times.
+#: How much faster exports and resets of approvals are, because a run waits for them about fifty times.
 PACE = 30
-#: What no run draws, with the reason.
+#: Choices that no run draws, with the reason.
 NOT_DRAWN = {
     "zero-pages": "a client may begin with page 1",
     "close": "legal, but a run would take twice as long",
@@ -39,13 +40,13 @@ NOT_DRAWN = {
 }
 #: What the profile of a server with such a choice says.
 FEATURES = {"no-choices": {"completions_without_choices": True}}
-#: What decides the choices that are drawn, if not the commit: SECOND_SERVER=TEXT repeats those of a failure.
+#: What determines the drawn choices instead of the commit: SECOND_SERVER=TEXT repeats those of a failure.
 DRAWN_BY = os.environ.get("SECOND_SERVER", "")
 
 
 @dataclass(frozen=True)
 class Kind:
-    """How a server behaves where the text leaves it open."""
+    """How a server behaves where the text is silent."""
 
     style: str = "a"
     cap: int = 4
@@ -75,7 +76,7 @@ def served(kind: Kind) -> Iterator[Server]:
 
 
 def profile_of(server: Server) -> dict[str, Any]:
-    """Prepare a server as an operator does, and describe it."""
+    """Provision a server as an operator does, and return its profile."""
     order = Order(base_url=server.base_url, administrator=ADMINISTRATOR)
     with Client(ClientSettings(base_url=server.base_url)) as client:
         done = provision(order, Calls(by_http(client), Made()), Secrets())
@@ -92,7 +93,7 @@ def assert_conformant(kind: Kind, conformance: Callable[..., Any], folder: Path)
         (folder / "target.yaml").write_text(json.dumps(profile_of(server)), encoding="utf-8")
         few = ("--max-examples", "3", "--corpus", "none")
         outcome = conformance("run", "--target", "target.yaml", "--out", "out", *few)
-    report = json.loads((folder / "out" / "report.json").read_text(encoding="utf-8"))
+    report = report_of(folder / "out")
     unverified = {
         row["id"]: (row["verdict"], row["detail"], row["failures"][:1])
         for row in report["requirements"]
@@ -102,11 +103,11 @@ def assert_conformant(kind: Kind, conformance: Callable[..., Any], folder: Path)
     assert outcome.code == 0, (kind, outcome.text[-2000:])
 
 
-def test_a_service_by_another_hand_is_conformant(conformance: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_service_of_another_author_is_conformant(conformance: Callable[..., Any], tmp_path: Path) -> None:
     assert_conformant(Kind(), conformance, tmp_path)
 
 
-def test_a_service_by_another_hand_is_conformant_whatever_it_chooses(
+def test_a_service_of_another_author_is_conformant_whatever_it_chooses(
     conformance: Callable[..., Any], tmp_path: Path
 ) -> None:
     asked = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S607 - git

@@ -1,4 +1,4 @@
-"""The proof of no false alarm: the suite finds no fault with any variant of the reference."""
+"""The proof that there are no false alarms: the suite finds no fault in any variant of the reference."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from conformance.reference import Choices
 from selftest.conftest import VERSION
 from selftest.inside import inside
 
-#: Variants that differ in most places, together on one service; `make variants-sample` takes others with each commit.
+#: Variants that differ in most places, on one service; `make variants-sample` takes others with each commit.
 HANDFUL = {"always-200", "strict-input", "nulls-and-truth-values", "other-rules", "no-order", "short-pages"}
-#: The versions that it is tried at, and whether the suite is told.
+#: At which versions they are tried, and whether the suite knows the version.
 TRIED_AT = (("15.9", True), ("16.0", False), ("17.7", True), ("19.0", True))
 
 
 def wanted() -> list[VariantRun]:
-    """Return a run of the handful for each of the versions."""
+    """Return one run of these variants for each version."""
     (handful,) = bundles([variant for variant in VARIANTS if variant.name in HANDFUL], 1)
     return [replace(one, is_told=is_told) for version, is_told in TRIED_AT for one in runs_of([handful], version)]
 
@@ -31,20 +31,20 @@ def wanted() -> list[VariantRun]:
 @pytest.mark.parametrize("one", wanted(), ids=lambda one: one.version)
 def test_variants_violate_nothing(one: VariantRun) -> None:
     assert set(members(one.name)) == HANDFUL
-    with inside() if one.version != VERSION else nullcontext():  # one of them as operators do, over connections
+    with inside() if one.version != VERSION else nullcontext():  # one of the runs uses connections, as operators do
         (run,) = run_each((one,), *WITHOUT_DRAWN)
     assert (run.alarms, run.broken) == ((), ())
     assert run.verified > 400
 
 
-def test_every_variant_is_tried_at_every_version_told_and_untold_with_every_seed() -> None:
+def test_every_variant_runs_with_every_version_known_or_not_and_every_seed() -> None:
     runs = every_run()
     assert len({one.key for one in runs}) == len(runs)
     met = [(name, one.version, one.is_told, one.seed) for one in runs for name in members(one.name)]
     assert len(set(met)) == len(met) == len(VARIANTS) * len(VERSIONS) * 2 * len(SEEDS)
 
 
-def test_variants_on_one_service_decide_nothing_twice() -> None:
+def test_variants_on_one_service_do_not_contradict_each_other() -> None:
     for bundle in bundles(VARIANTS, 1):
         for variant in VARIANTS:
             if variant.name in members(bundle.name):
@@ -58,14 +58,14 @@ def changes(variant: Variant) -> dict[str, object]:
 
 
 def test_a_choice_that_the_text_rules_out_raises_an_alarm() -> None:
-    """Without this, all of the above could be green because nothing is looked at."""
+    """Without this test, all others here could be green because nothing is checked."""
     illegal = VariantRun("illegal", "17.7", Choices(approved_code=418))
     (run,) = run_each((illegal,), *WITHOUT_DRAWN, "--requirement=merge-request-approvals.approve.answer")
     assert not run.is_clean
     assert "merge-request-approvals.approve.answer" in [alarm.partition(" in ")[0] for alarm in run.alarms]
 
 
-def test_every_choice_is_decided_otherwise_by_some_variant_or_named_as_unseen() -> None:
+def test_every_choice_is_varied_by_some_variant_or_listed_as_not_drawn() -> None:
     own = Choices()
     varied = {
         field.name
@@ -76,7 +76,7 @@ def test_every_choice_is_decided_otherwise_by_some_variant_or_named_as_unseen() 
     assert {field.name for field in fields(Choices)} - varied - NOT_DRAWN.keys() == set()
 
 
-def test_every_choice_is_drawn_or_named_as_unseen_and_its_own_value_is_legal() -> None:
+def test_every_choice_is_drawn_or_listed_and_the_default_is_legal() -> None:
     own = Choices()
     assert {field.name for field in fields(Choices)} - LEGAL.keys() - NOT_DRAWN.keys() == set()
     assert [name for name, values in LEGAL.items() if getattr(own, name) not in values] == []

@@ -1,5 +1,5 @@
-// Two clients of JavaScript as their makers publish them, against a service. The order comes as JSON on standard input:
-// base_url, token, project, group, target (a project for the allowlist), merge_request, sha. What they saw goes out as JSON.
+// Two unmodified JavaScript clients call a service. Standard input is a JSON object with what they need:
+// base_url, token, project, group, target (a project for the allowlist), merge_request, sha. The responses are printed as JSON.
 import { readFileSync } from "node:fs";
 import { Gitlab } from "@gitbeaker/rest";
 import createClient from "openapi-fetch";

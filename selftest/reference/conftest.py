@@ -12,6 +12,7 @@ import pytest
 from conformance.reference import Choices, EmbeddedServer, Service
 from conformance.target.embedded import prepared_service
 from selftest.conftest import NO_AUTHORITIES
+from selftest.reference.reviews import Review
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,18 +27,18 @@ class Served:
     clients: ExitStack
 
     def anonymous(self) -> httpx.Client:
-        """Give a client without a token."""
+        """Return a client without a token."""
         client = httpx.Client(base_url=f"{self.server.base_url}/api/v4", timeout=10, verify=NO_AUTHORITIES)
         return self.clients.enter_context(client)
 
     def acting_as(self, actor: str) -> httpx.Client:
-        """Give a client with the actor's token."""
+        """Return a client with the actor's token."""
         client = self.anonymous()
         client.headers["PRIVATE-TOKEN"] = self.service.world.actors[actor].token
         return client
 
     def id_of(self, fixture: str) -> int:
-        """Give the id of a fixture."""
+        """Return the id of a fixture."""
         return self.service.world.one(fixture).id
 
 
@@ -50,7 +51,7 @@ def running(version: str = "17.7", choices: Choices | None = None) -> Iterator[S
 
 @pytest.fixture
 def serve() -> Iterator[Callable[..., Served]]:
-    """Start services of any version and choices; they stop with the test."""
+    """Start services of any version and choices; they stop at the end of the test."""
     with ExitStack() as stack:
         yield lambda version="17.7", choices=None: stack.enter_context(running(version, choices))
 
@@ -63,6 +64,12 @@ def module_server() -> Iterator[Served]:
 
 @pytest.fixture
 def served(module_server: Served) -> Served:
-    """One server for all tests of a module, with the seeded world anew for each of them."""
+    """One server for all tests of a module; its seeded world is restored before each of them."""
     module_server.service.reset()
     return module_server
+
+
+@pytest.fixture
+def review(served: Served) -> Review:
+    """A merge request of that server."""
+    return Review(served)

@@ -1,4 +1,4 @@
-"""The story that shows foreign faults: what happens to a service, in order, and what it answers."""
+"""The story that shows foreign faults: a sequence of calls to a service, and the responses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FEBRUARY = re.compile(r"-02-30")
 
 
 def unpacked(content: bytes) -> bytes:
-    """Return what a packed file holds, or say that its end is missing; return anything else as it is."""
+    """Decompress a file, or say that its end is missing; return anything else unchanged."""
     try:
         return gzip.decompress(content)
     except gzip.BadGzipFile:
@@ -35,14 +35,13 @@ def unpacked(content: bytes) -> bytes:
 
 
 class ToldOtherwiseError(Exception):
-    """A service answers otherwise than a healthy one."""
+    """A service answers differently from a healthy one."""
 
 
 class Story:
-    """
-    Everything that happens, in order, to a service; `told` are the answers.
+    """A sequence of calls to a service; `told` are the responses.
 
-    With the answers of a healthy service it ends at the first that differs.
+    Given the responses of a healthy service, it ends at the first difference.
     """
 
     def __init__(
@@ -53,18 +52,18 @@ class Story:
         self._healthy = healthy
 
     def remember(self, answer: str) -> None:
-        """Remember an answer; raise ToldOtherwiseError where a healthy service gave another."""
+        """Remember a response; raise ToldOtherwiseError if a healthy service gave another one."""
         place = len(self.told)
         self.told.append(answer)
         if self._healthy is not None and self._healthy[place : place + 1] != [answer]:
             raise ToldOtherwiseError(answer)
 
     def call(self, actor: str, method: str, path: str, body: Any = None, *, token: str | None = None) -> Any:
-        """Send one call, by an actor or with a token, and remember the answer."""
+        """Send one call, with the token of an actor or another one, and remember the response."""
         sent = token if token is not None else self.world.actors[actor].token if actor else ""
         status, headers, content = self._ask(method, path, body, sent)
         content = unpacked(content)
-        text = content.decode(errors="replace")  # what is packed twice is no text
+        text = content.decode(errors="replace")  # a response that is compressed twice is no text
         if not _FEBRUARY.search(text):
             text = _MOMENT.sub("MOMENT", text)
         text = re.sub(r'"created":(\d{10})\b', '"created":SECONDS', text)
@@ -84,21 +83,21 @@ class Story:
         return ask(self.service, method, f"/api/v4{place}", query, headers, content)
 
     def read(self, path: str) -> Any:
-        """Return what an owner reads; it is remembered only where it is refused."""
+        """Return what an owner reads; the response is remembered only if it is a refusal."""
         status, _, content = self._ask("GET", path, token=self.world.actors["owner"].token)
         if status != HTTPStatus.OK:
             self.remember(f"{path}: {status}")
         return json.loads(content)
 
     def at_once(self, *calls: tuple[str, str, str, Any]) -> None:
-        """Send calls side by side; what they are answered is not remembered, for any may come first."""
+        """Send calls concurrently; their responses are not remembered, because any call may come first."""
 
         together = threading.Barrier(len(calls))
 
         def send(actor: str, method: str, path: str, body: Any) -> None:
             headers = {"private-token": self.world.actors[actor].token}
             with httpx.Client(base_url=self.client.base_url, trust_env=False, verify=NO_AUTHORITIES) as own:
-                own.get("/version")  # connected before they meet
+                own.get("/version")  # connect before all threads start
                 together.wait(10)
                 own.request(method, path, json=body, headers=headers)
 
@@ -109,12 +108,12 @@ class Story:
             thread.join()
 
     def until_finished(self, path: str) -> None:
-        """Put the clock forward until no export of a group is under way."""
+        """Advance the clock until no export of a group is running."""
         while any(one["status"] == 0 for one in self.read(path)):
             self.clock.skip(self.service.choices.export_delay_seconds)
 
     def count(self, path: str) -> None:
-        """Remember how many entries a list has, or what values an object."""
+        """Remember how many entries a list has, or which values an object has."""
         found = self.read(path)
         if isinstance(found, dict) and "approved_by" in found:
             found = found["approved_by"]

@@ -1,8 +1,7 @@
-"""
-Two readings of one text: every answer of the reference held against the contract, at every version.
+"""Two readings of one text: every response of the reference is compared with the contract, at every version.
 
-Each operation that a version has is called on a seeded world of its own, and the answers together must show every place
-that the contract describes.
+Each operation of a version is called in a fresh seeded world, and the responses together must show every place that
+the contract describes.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("inside_this_process")
 
-#: How many operations a version has. 14.4 is a row of the version table in the text; the others are those of the suite.
+#: Number of operations of a version. 14.4 is a row of the version table in the text; the others are those of the suite.
 OPERATIONS = {
     **dict.fromkeys(("12.3", "14.3"), 38),
     **dict.fromkeys(("14.4", "15.2", "15.3", "15.8", "15.9"), 42),
-    **dict.fromkeys(("16.0",), 41),  # the approval configuration is no longer changed
+    **dict.fromkeys(("16.0",), 41),  # the approval configuration can no longer be changed
     **dict.fromkeys(("16.1", "16.4"), 49),
     **dict.fromkeys(("17.0", "17.1", "17.7", "18.0", "19.0"), 52),
 }
@@ -49,7 +48,7 @@ KEEPER = "owner"
 NO_SUCH_ROUTE = {404, 405}
 
 
-# -- how operations are provoked that have no request example of the suite --------------------------------------------
+# -- how to call operations that have no request example of the suite --------------------------------------------------
 
 
 def member_role(_: Place) -> Values:
@@ -77,7 +76,7 @@ RECIPES: Mapping[str, RequestExample] = {
 
 
 def look_further(run: Run) -> None:
-    """Let answers show what request examples have no need of: rules that hold for some protected branches only."""
+    """Make responses show what request examples do not need: rules that hold only for some protected branches."""
     place, owner = Place(run.profile), caller_named(KEEPER)
     rules = project_path(place.fixture("project")) / "approval_rules"
     body = {"name": "Branch", "approvals_required": 1, "protected_branch_ids": [place.value("protected_branch")]}
@@ -86,7 +85,7 @@ def look_further(run: Run) -> None:
     owner.get(group_path(place.fixture("branch_rule_group")) / "approval_rules").given_served()
 
 
-#: By operation and code: who gets one of the codes that the text states for a refusal, and for what.
+#: By operation and code: who gets one of the codes that the text states for a refusal, and why.
 STATED: Mapping[tuple[str, str], tuple[str, Callable[[Place], Values]]] = {
     ("approveMergeRequest", "409"): ("approver", lambda _: {"sha": "0" * 40}),
     ("resetMergeRequestApprovals", "401"): ("maintainer", lambda _: {}),
@@ -98,12 +97,12 @@ STATED: Mapping[tuple[str, str], tuple[str, Callable[[Place], Values]]] = {
 }
 
 
-# -- what answers show -------------------------------------------------------------------------------------------------
+# -- what responses show -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What one place of an answer may be by the contract: a schema with all that it is composed of."""
+    """What the contract allows at one place of a response: a schema with all the schemas that it is composed of."""
 
     document: Json
     schemas: tuple[Json, ...]
@@ -133,7 +132,7 @@ def shape_of(operation: Operation, status: int) -> Shape:
 
 
 def untimely(value: Any, known: Shape, ever: Shape) -> Iterator[str]:
-    """Name the properties in an answer that some version has, but not this one."""
+    """Name the properties of a response that some version has, but not this one."""
     if isinstance(value, list):
         for entry in value:
             yield from untimely(entry, known.entries(), ever.entries())
@@ -150,7 +149,7 @@ EVER: Mapping[str, Operation] = {operation.id: operation for operation in Contra
 
 @dataclass
 class Ledger:
-    """Every answer of a run, held against what the contract documents for its operation."""
+    """Every response of a run, compared with what the contract documents for its operation."""
 
     run: Run
     service: Service
@@ -184,7 +183,7 @@ class Ledger:
                 self.problems.append(f"{what}: {wrong}")
 
     def begin_anew(self) -> None:
-        """Forget what was done, on both sides: the run would wait for exports that the service knows nothing of."""
+        """Forget on both sides what was done: otherwise the run would wait for unknown exports."""
         self.service.reset()
         self.run.writes.served.clear()
         self.run.known_reads.forget()
@@ -199,7 +198,7 @@ class Ledger:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedServer]:
-    """One server for all versions, which take turns."""
+    """One server for all versions, one after the other."""
     with EmbeddedServer(prepared_service()) as started:
         yield started
 
@@ -223,7 +222,7 @@ def book(server: EmbeddedServer, version: str) -> Iterator[Ledger]:
 
 
 def ready(run: Run, operation: Operation) -> Prepared:
-    """Make the call of an operation right, by the request example of the suite if there is one; put nothing back."""
+    """Prepare a valid call of an operation, with the request example of the suite if there is one; undo nothing."""
     area = area_of(operation) if has_request_example(operation) else None
     request_example, keeper = (
         (area.request_examples[operation.id], area.keeper) if area else (RECIPES[operation.id], KEEPER)
@@ -233,7 +232,7 @@ def ready(run: Run, operation: Operation) -> Prepared:
 
 
 def entitled(operation: Operation) -> Caller:
-    """Who is served; of the operations that the version table only names the text does not say."""
+    """Say who is served; for operations that only the version table names, the text does not say it."""
     return served_caller(operation) if operation.served else caller_named("admin")
 
 
@@ -244,7 +243,7 @@ def of_version(version: str) -> tuple[Operation, ...]:
 # -- the tests ---------------------------------------------------------------------------------------------------------
 
 
-def test_every_version_of_the_contract_is_looked_at() -> None:
+def test_every_version_of_the_contract_is_tested() -> None:
     assert OPERATIONS.keys() - set(TABLE) == {"14.3", "14.4"}
     assert set(TABLE) <= OPERATIONS.keys()
 
@@ -262,7 +261,7 @@ def test_every_operation_is_served_as_the_contract_documents_it(version: str, bo
 
 
 def described(operations: tuple[Operation, ...]) -> set[str]:
-    """What the documented answers of a version state about their places."""
+    """What the documented responses of a version state about their places."""
     requirements = Contract.load().requirements
     successes = [
         (operation, response)
@@ -287,8 +286,8 @@ def test_every_refusal_is_one_that_the_contract_documents(version: str, book: Le
     assert seen == set(STATED)
 
 
-def test_whoever_calls_an_operation_is_answered_as_the_contract_documents_it(version: str, book: Ledger) -> None:
-    """Each has a view of records of their own, and refusals of their own: hidden groups, roles that are too low."""
+def test_every_caller_gets_a_response_that_the_contract_documents(version: str, book: Ledger) -> None:
+    """Each caller sees records differently and is refused differently: hidden groups, roles that are too low."""
     for operation in of_version(version):
         codes: dict[str, int] = {}
         call = None
@@ -298,7 +297,7 @@ def test_whoever_calls_an_operation_is_answered_as_the_contract_documents_it(ver
                 call = ready(book.run, operation)
             codes[actor] = call.sent_by(caller_named(actor)).status
             if operation.method != "GET" and codes[actor] < 300:
-                call = None  # what was prepared is used up
+                call = None  # the call used up what was prepared
         served = {actor for actor, code in codes.items() if code < 300}
         assert served >= set(operation.served), (operation.id, codes)
         assert not served & set(operation.refused), (operation.id, codes)
@@ -309,8 +308,8 @@ def is_stated(response: DocumentedResponse) -> bool:
     return response.status.startswith("4") and response.status.isdigit()
 
 
-def test_an_operation_that_a_version_does_not_have_is_nowhere(version: str, book: Ledger) -> None:
-    """Neither its path nor its method: who has no token is not even asked for one, as elsewhere."""
+def test_an_operation_that_a_version_does_not_have_is_not_found(version: str, book: Ledger) -> None:
+    """Neither its path nor its method: without a token the answer is not 401 either, as for other unknown paths."""
     here = {operation.id for operation in of_version(version)}
     absent = [operation for name, operation in EVER.items() if name not in here]
     assert len(absent) == len(EVER) - OPERATIONS[version]
@@ -324,7 +323,7 @@ def test_an_operation_that_a_version_does_not_have_is_nowhere(version: str, book
 
 
 def called_blindly(run: Run, operation: Operation, caller: Caller) -> Answer:
-    """Call an operation for which nothing was prepared."""
+    """Call an operation without preparing anything."""
     named = {parameter.name: 1 for parameter in operation.parameters if parameter.fixture is None}
     return prepare(operation, RequestExample(), Place(run.profile), named).sent_by(caller)
 

@@ -82,7 +82,7 @@ def actor_id(served: Served, name: str) -> int:
 
 
 @pytest.mark.parametrize("of", [of_project, of_group])
-def test_a_created_rule_is_what_was_sent_and_is_listed(served: Served, of: Callable[..., Rules]) -> None:
+def test_a_created_rule_is_stored_as_sent_and_is_listed(served: Served, of: Callable[..., Rules]) -> None:
     rules = of(served)
     before = rules.all()
     group, user = served.id_of("approver_group"), actor_id(served, "approver")
@@ -104,7 +104,7 @@ def test_a_created_rule_is_what_was_sent_and_is_listed(served: Served, of: Calla
 
 
 @pytest.mark.parametrize("of", [of_project, of_group])
-def test_a_default_rule_asks_for_nothing_until_another_takes_its_place(
+def test_a_default_rule_requires_nothing_until_another_rule_replaces_it(
     served: Served, of: Callable[..., Rules]
 ) -> None:
     rules = of(served)
@@ -116,7 +116,7 @@ def test_a_default_rule_asks_for_nothing_until_another_takes_its_place(
     assert rules.all() == {made["id"]: made}
 
 
-def test_a_default_rule_may_not_be_listed_and_may_have_company(serve: Callable[..., Served]) -> None:
+def test_by_choice_a_default_rule_is_not_listed_and_several_may_exist(serve: Callable[..., Served]) -> None:
     rules = of_project(serve(choices=Choices(default_rule_listed=False, several_default_rules=True)))
     assert rules.all() == {}
     made = [rules.new(rule_type="any_approver")["id"] for _ in range(2)]
@@ -142,7 +142,7 @@ def test_a_default_rule_may_not_be_listed_and_may_have_company(serve: Callable[.
         {"group_ids": [None]},
     ],
 )
-def test_a_rule_that_cannot_be_is_refused_and_not_stored(
+def test_an_invalid_rule_is_refused_and_not_stored(
     served: Served, of: Callable[..., Rules], said: dict[str, object]
 ) -> None:
     rules = of(served)
@@ -166,7 +166,7 @@ def test_unknown_rules_are_not_found(served: Served, of: Callable[..., Rules]) -
             assert rules.client.delete(f"{rules.path}/{number}").status_code == code
 
 
-def test_one_project_rule_is_read_changed_and_deleted_alone(served: Served) -> None:
+def test_one_project_rule_is_read_changed_and_deleted_without_the_others(served: Served) -> None:
     rules = of_project(served)
     rule, other = rules.new(), rules.new(name="Other")
     assert rules.client.get(f"{rules.path}/{rule['id']}").json() == rule
@@ -180,7 +180,7 @@ def test_one_project_rule_is_read_changed_and_deleted_alone(served: Served) -> N
     assert rule["id"] not in rules.all()
 
 
-def test_an_update_of_a_project_rule_needs_name_and_number_that_of_a_group_rule_nothing(
+def test_an_update_of_a_project_rule_requires_name_and_number_of_a_group_rule_none(
     served: Served,
 ) -> None:
     for of, refused in ((of_project, True), (of_group, False)):
@@ -208,7 +208,7 @@ def test_an_update_replaces_the_approvers_that_it_names(served: Served) -> None:
     assert (changed["users"], changed["groups"]) == ([], [])
 
 
-def test_absent_lists_remove_everybody_by_choice(serve: Callable[..., Served]) -> None:
+def test_by_choice_absent_lists_remove_everybody(serve: Callable[..., Served]) -> None:
     served = serve(choices=Choices(absent_lists_remove=True, absent_flag_resets=True))
     rules = of_project(served)
     user, group = actor_id(served, "approver"), served.id_of("approver_group")
@@ -219,14 +219,14 @@ def test_absent_lists_remove_everybody_by_choice(serve: Callable[..., Served]) -
 
 
 @pytest.mark.parametrize("blind", ["maintainer", "owner"])
-def test_hidden_groups_stay_until_their_removal_is_asked_for(served: Served, blind: str) -> None:
+def test_hidden_groups_stay_until_their_removal_is_requested(served: Served, blind: str) -> None:
     insider = of_project(served, "owner")
     hidden, visible = served.id_of("hidden_group"), served.id_of("approver_group")
     rule = insider.new(group_ids=[hidden])
     assert rule["contains_hidden_groups"] is False
     assert ids(rule["groups"]) == {hidden}
     rules = of_project(served, blind)
-    if blind == "owner":  # who sees the group: not sent means removed
+    if blind == "owner":  # for a caller who sees the group, not sending it means removing it
         assert ids(rules.change(rule["id"], group_ids=[visible], user_ids=[])["groups"]) == {visible}
         return
     seen = rules.client.get(f"{rules.path}/{rule['id']}").json()
@@ -285,7 +285,7 @@ def test_a_project_rule_is_scoped_to_protected_branches_or_to_all_of_them(served
     assert rules.new()["protected_branches"] == []
 
 
-def test_a_group_rule_shows_protected_branches_in_the_longer_shape(served: Served) -> None:
+def test_a_group_rule_shows_protected_branches_with_all_fields(served: Served) -> None:
     rule = of_group(served).new()
     assert rule["applies_to_all_protected_branches"] is True
     shown = {branch["id"]: branch for branch in rule["protected_branches"]}
@@ -298,7 +298,7 @@ def test_a_group_rule_shows_protected_branches_in_the_longer_shape(served: Serve
     assert branch["unprotect_access_levels"][0].keys() == push.keys()
 
 
-def test_policies_make_report_rules_and_callers_only_where_the_choices_let_them(
+def test_policies_create_report_rules_and_callers_only_if_the_choices_allow_it(
     serve: Callable[..., Served],
 ) -> None:
     served = serve(choices=Choices(extra_fields=True))
@@ -353,7 +353,7 @@ def test_parameters_of_group_rules_may_be_sent_in_the_query(serve: Callable[...,
     assert (changed["name"], changed["approvals_required"]) == ("Asked again", 2)
 
 
-def test_names_may_have_to_be_unique(serve: Callable[..., Served]) -> None:
+def test_by_choice_names_must_be_unique(serve: Callable[..., Served]) -> None:
     rules = of_project(serve(choices=Choices(repeated_rule_name=Repeat.REFUSE)))
     rule = rules.new(name="Taken")
     assert rules.post(name="Taken", approvals_required=1).status_code == 400
@@ -417,7 +417,7 @@ def test_group_rules_are_for_group_administrators(served: Served) -> None:
     assert of_group(served).all() == before
 
 
-def test_group_rules_may_be_switched_off(serve: Callable[..., Served]) -> None:
+def test_by_choice_group_rules_are_switched_off(serve: Callable[..., Served]) -> None:
     rules = of_group(serve(choices=Choices(group_approval_rules_offered=False)))
     assert rules.client.get(rules.path).status_code == 404
     assert rules.post(name="X", approvals_required=1).status_code == 404

@@ -27,7 +27,7 @@ PLACES = {"group": "groups", "subgroup": "groups", "project": "projects", "subgr
 
 
 class Settings:
-    """The approval settings of one place, as one client sees them."""
+    """The approval settings of one group or project, as one client sees them."""
 
     def __init__(self, served: Served, actor: str | None, place: str) -> None:
         self.client = served.acting_as(actor) if actor else served.anonymous()
@@ -80,7 +80,7 @@ def test_the_response_has_the_settings_of_the_version(serve: Callable[..., Serve
         assert settings.values()[PASSWORD] is (version == "17.1")
 
 
-def test_the_password_setting_is_shown_and_not_taken(served: Served) -> None:
+def test_the_password_setting_is_shown_but_cannot_be_set(served: Served) -> None:
     settings = Settings(served, "maintainer", "project")
     assert settings.put(**{PASSWORD: True}).status_code == 200
     assert settings.values()[PASSWORD] is False
@@ -91,7 +91,7 @@ def test_the_password_setting_is_shown_and_not_taken(served: Served) -> None:
     assert area.password_required(project)
 
 
-def test_selective_removals_and_retained_approvals_never_meet(serve: Callable[..., Served]) -> None:
+def test_selective_removals_and_retained_approvals_are_never_both_on(serve: Callable[..., Served]) -> None:
     for choice, code in ((Unfit.REFUSE, 400), (Unfit.DROP, 200)):
         settings = Settings(serve(choices=Choices(selective_removals_while_retaining=choice)), "maintainer", "project")
         pair = {"retain_approvals_on_push": True, "selective_code_owner_removals": True}
@@ -104,7 +104,7 @@ def test_selective_removals_and_retained_approvals_never_meet(serve: Callable[..
         assert [values[name] for name in pair] == ([False, True] if code == 400 else [True, False])
 
 
-def test_a_stricter_group_locks_the_setting_below_until_it_is_lax_again(served: Served) -> None:
+def test_a_stricter_group_locks_the_setting_below_until_it_is_relaxed(served: Served) -> None:
     group = Settings(served, "owner", "group")
     below = [Settings(served, "owner", place) for place in ("subgroup", "project", "subgroup_project", "empty_project")]
     beside = [Settings(served, "owner", place) for place in ("sibling_group", "sibling_project")]
@@ -127,7 +127,7 @@ def test_a_stricter_group_locks_the_setting_below_until_it_is_lax_again(served: 
     assert unlocked == {"value": True, "locked": False, "inherited_from": None}
 
 
-def test_what_a_group_hands_down_and_writes_to_it_are_choices(serve: Callable[..., Served]) -> None:
+def test_which_settings_a_group_locks_is_a_choice(serve: Callable[..., Served]) -> None:
     seen = {}
     for handing in Handing:
         choices = Choices(group_settings_bind=handing, locked_setting_written=Unfit.REFUSE)
@@ -146,7 +146,7 @@ def test_what_a_group_hands_down_and_writes_to_it_are_choices(serve: Callable[..
     }
 
 
-def test_selective_removals_yield_when_a_group_ceases_to_bind(served: Served) -> None:
+def test_selective_removals_are_off_again_when_the_group_no_longer_locks_resets(served: Served) -> None:
     group, project = Settings(served, "owner", "group"), Settings(served, "maintainer", "project")
     project.put(retain_approvals_on_push=True)
     group.put(retain_approvals_on_push=False)
@@ -168,7 +168,7 @@ def test_a_value_that_is_no_boolean_changes_nothing(served: Served, place: str, 
     assert settings.read() == before
 
 
-def test_an_empty_update_is_accepted_or_refused_by_choice_and_changes_nothing(
+def test_by_choice_an_empty_update_is_accepted_or_refused_and_changes_nothing(
     serve: Callable[..., Served],
 ) -> None:
     for choice, code in ((Repeat.ACCEPT, 200), (Repeat.REFUSE, 400)):

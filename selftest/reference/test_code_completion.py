@@ -21,7 +21,7 @@ BODY: dict[str, object] = {"current_file": FILE}
 
 
 class ManualClock(Clock):
-    """A clock whose durations stand still until they are moved."""
+    """A clock for durations that only moves when a test moves it."""
 
     def __init__(self) -> None:
         self.passed = 600.0
@@ -63,7 +63,7 @@ def test_a_completion_has_the_fields_of_the_specification(served: Served) -> Non
         {"current_file": {**FILE, "content_below_cursor": "\n"}},
     ],
 )
-def test_the_optional_parameters_are_taken(served: Served, extra: dict[str, object]) -> None:
+def test_the_optional_parameters_are_accepted(served: Served, extra: dict[str, object]) -> None:
     answer = complete(served.acting_as("developer"), {**BODY, **extra})
     assert (answer.status_code, answer.json()["object"]) == (200, "text_completion")
 
@@ -88,13 +88,13 @@ def test_the_optional_parameters_are_taken(served: Served, extra: dict[str, obje
         {**BODY, "project_path": {}},
     ],
 )
-def test_what_cannot_be_completed_is_refused(served: Served, body: dict[str, object]) -> None:
+def test_an_invalid_request_for_a_completion_is_refused(served: Served, body: dict[str, object]) -> None:
     answer = complete(served.acting_as("developer"), body)
     assert answer.status_code == 400
     assert "choices" not in answer.json()
 
 
-def test_a_stream_comes_in_chunks_unless_the_service_does_not_stream(serve: Callable[..., Served]) -> None:
+def test_a_stream_is_sent_in_chunks_unless_the_service_does_not_stream(serve: Callable[..., Served]) -> None:
     body = {**BODY, "intent": "generation", "stream": True}
     served = serve()
     streamed = complete(served.acting_as("developer"), body)
@@ -108,7 +108,7 @@ def test_a_stream_comes_in_chunks_unless_the_service_does_not_stream(serve: Call
     assert plain.json()["choices"] == []
 
 
-def test_the_completion_endpoint_always_takes_bearer(serve: Callable[..., Served]) -> None:
+def test_the_completion_endpoint_always_accepts_bearer(serve: Callable[..., Served]) -> None:
     served = serve(choices=Choices(bearer_everywhere=False))
     bearer = f"Bearer {served.service.world.actors['developer'].token}"
     assert complete(served.anonymous(), Authorization=bearer).status_code == 200
@@ -144,13 +144,13 @@ def test_the_sixty_first_request_of_a_user_within_a_minute_is_refused(
     assert complete(developer).status_code == 200
 
 
-def test_malformed_requests_count_by_choice(serve: Callable[..., Served]) -> None:
+def test_by_choice_malformed_requests_count(serve: Callable[..., Served]) -> None:
     developer = serve(choices=Choices(malformed_completions_count=True)).acting_as("developer")
     codes = [complete(developer, {"current_file": 1}).status_code for _ in range(61)]
     assert codes == [400] * 60 + [429]
 
 
-def test_the_check_knows_enabled_disabled_and_unknown_projects(served: Served) -> None:
+def test_the_check_distinguishes_enabled_disabled_and_unknown_projects(served: Served) -> None:
     world, client = served.service.world, served.acting_as("maintainer")
     codes = {
         name: check(client, world.one(f"{name}_project").path).status_code
@@ -167,7 +167,7 @@ def test_the_check_knows_enabled_disabled_and_unknown_projects(served: Served) -
         assert check(client, path).status_code == 404, path
 
 
-def test_the_codes_of_the_check_are_stated_and_no_choice(serve: Callable[..., Served]) -> None:
+def test_the_codes_of_the_check_are_stated_and_not_a_choice(serve: Callable[..., Served]) -> None:
     served = serve(choices=Choices(missing_code=410, forbidden_code=404, invalid_code=422))
     client = served.acting_as("maintainer")
     assert check(client, served.service.world.one("disabled_project").path).status_code == 403

@@ -34,7 +34,7 @@ def test_versions_are_ordered_by_number_and_accept_patch_levels_and_pre_releases
             prepared_service(text)
 
 
-def test_the_service_says_its_version_and_who_the_caller_is(serve: Callable[..., Served]) -> None:
+def test_the_service_shows_its_version_and_the_current_user(serve: Callable[..., Served]) -> None:
     served = serve("15.8.3-ee")
     assert served.acting_as("guest").get("/version").json()["version"] == "15.8.3-ee"
     assert served.acting_as("guest").get("/metadata").json()["enterprise"] is True
@@ -43,7 +43,7 @@ def test_the_service_says_its_version_and_who_the_caller_is(serve: Callable[...,
         assert (user["id"], user["username"]) == (actor.id, actor.username)
 
 
-def test_a_token_is_taken_from_every_place_where_clients_put_it(served: Served) -> None:
+def test_a_token_is_accepted_in_every_place_where_clients_put_it(served: Served) -> None:
     anonymous, token = served.anonymous(), served.service.world.actors["developer"].token
     for headers in ({"Private-Token": token}, {"private-token": token}, {"Authorization": f"Bearer {token}"}):
         assert anonymous.get("/user", headers=headers).status_code == 200
@@ -62,7 +62,7 @@ def test_a_reading_token_cannot_write(served: Served) -> None:
     assert client.patch(path, headers=headers, json={"enabled": False}).status_code == 403
 
 
-def test_roles_are_inherited_from_the_groups_around_a_project(served: Served) -> None:
+def test_roles_are_inherited_from_the_groups_that_contain_a_project(served: Served) -> None:
     path = SCOPE.format(served.id_of("subgroup_project"))
     codes = {
         name: served.acting_as(name).get(path).status_code
@@ -89,7 +89,7 @@ def test_roles_are_inherited_from_the_groups_around_a_project(served: Served) ->
     }
 
 
-def test_what_is_hidden_reads_like_what_does_not_exist(served: Served) -> None:
+def test_a_hidden_project_gets_the_same_answer_as_one_that_does_not_exist(served: Served) -> None:
     outsider = served.acting_as("outsider")
     hidden = outsider.get(SCOPE.format(served.id_of("project")))
     missing = outsider.get(SCOPE.format(10**12))
@@ -98,7 +98,7 @@ def test_what_is_hidden_reads_like_what_does_not_exist(served: Served) -> None:
 
 
 @pytest.mark.parametrize("fixture", ["project", "subgroup_project"])
-def test_a_project_is_named_by_id_and_by_encoded_path(served: Served, fixture: str) -> None:
+def test_a_project_is_identified_by_id_or_by_encoded_path(served: Served, fixture: str) -> None:
     client, project = served.acting_as("maintainer"), served.service.world.one(fixture)
     assert project.path is not None
     by_id = client.get(SCOPE.format(project.id))
@@ -143,7 +143,7 @@ MALFORMED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("how", MALFORMED)
-def test_a_malformed_request_is_refused_and_disturbs_nothing(served: Served, how: str) -> None:
+def test_a_malformed_request_is_refused_and_changes_nothing(served: Served, how: str) -> None:
     client, path = served.acting_as("maintainer"), SCOPE.format(served.id_of("project"))
     before = client.get(path).json()
     answer = client.patch(path, **MALFORMED[how])
@@ -154,12 +154,12 @@ def test_a_malformed_request_is_refused_and_disturbs_nothing(served: Served, how
 @pytest.mark.parametrize(
     "query", ["page=x", "page=9" + "9" * 30, "per_page=1.5", "page=%00", "page[]=1", "page[a]=1", "page=%ff"]
 )
-def test_a_page_that_is_no_number_is_refused(served: Served, query: str) -> None:
+def test_a_page_that_is_not_a_number_is_refused(served: Served, query: str) -> None:
     path = SCOPE.format(served.id_of("project"))
     assert served.acting_as("maintainer").get(f"{path}/allowlist?{query}").status_code == 400
 
 
-def test_parameters_come_as_json_form_multipart_or_query(served: Served) -> None:
+def test_parameters_are_accepted_as_json_form_multipart_or_query(served: Served) -> None:
     client, path = served.acting_as("maintainer"), SCOPE.format(served.id_of("project"))
     sent: tuple[dict[str, object], ...] = (
         {"json": {"enabled": False}},
@@ -173,7 +173,7 @@ def test_parameters_come_as_json_form_multipart_or_query(served: Served) -> None
         assert client.get(path).json()["inbound_enabled"] is bool(number % 2)
 
 
-def test_strict_choices_read_only_the_stated_types(serve: Callable[..., Served]) -> None:
+def test_strict_choices_accept_only_the_stated_types(serve: Callable[..., Served]) -> None:
     served = serve(choices=Choices(coercion=Coercion.STRICT, parameters_in_query=False, invalid_code=422))
     client, path = served.acting_as("maintainer"), SCOPE.format(served.id_of("project"))
     assert client.patch(path, json={"enabled": "false"}).status_code == 422
@@ -193,7 +193,7 @@ def test_an_unexpected_failure_is_a_plain_500_and_the_next_request_works(
     assert client.get(path).status_code == 200
 
 
-def test_one_service_can_be_altered_in_behaviour_access_routes_and_responses(
+def test_behaviour_access_routes_and_responses_of_one_service_can_be_altered(
     serve: Callable[..., Served],
 ) -> None:
     altered, untouched = serve(), serve()
@@ -214,7 +214,7 @@ def test_one_service_can_be_altered_in_behaviour_access_routes_and_responses(
     assert "outbound_enabled" in untouched.acting_as("maintainer").get(path).json()
 
 
-def test_pages_lead_to_each_other_and_hold_every_entry_once(served: Served) -> None:
+def test_pages_link_to_each_other_and_contain_every_entry_once(served: Served) -> None:
     client, path = served.acting_as("maintainer"), SCOPE.format(served.id_of("project"))
     targets = {target.id for target in served.service.world.many("allowlist_projects")}
     for target in targets:
@@ -231,7 +231,7 @@ def test_pages_lead_to_each_other_and_hold_every_entry_once(served: Served) -> N
     assert client.get(f"{path}/allowlist?per_page=100000").headers["x-per-page"] == "100"
 
 
-def test_other_choices_page_otherwise(serve: Callable[..., Served]) -> None:
+def test_choices_change_the_pagination(serve: Callable[..., Served]) -> None:
     choices = Choices(page_past_the_end=OutOfRange.REFUSE, page_below_one=OutOfRange.REFUSE, pagination_headers=False)
     served = serve(choices=choices)
     client, path = served.acting_as("maintainer"), SCOPE.format(served.id_of("project")) + "/allowlist"
@@ -250,7 +250,7 @@ def test_other_choices_page_otherwise(serve: Callable[..., Served]) -> None:
         (ErrorShape.EMPTY, None),
     ],
 )
-def test_refusals_take_the_chosen_code_and_shape(
+def test_refusals_have_the_chosen_code_and_shape(
     serve: Callable[..., Served], shape: ErrorShape, content_type: str | None
 ) -> None:
     served = serve(choices=Choices(error_shape=shape, forbidden_code=404))
@@ -260,7 +260,7 @@ def test_refusals_take_the_chosen_code_and_shape(
     assert bool(answer.content) is (shape is not ErrorShape.EMPTY)
 
 
-def test_the_look_of_responses_follows_the_choices(serve: Callable[..., Served]) -> None:
+def test_the_format_of_responses_follows_the_choices(serve: Callable[..., Served]) -> None:
     choices = Choices(timestamps=TimestampStyle.OFFSET, key_order=Order.REVERSED, extra_fields=False, first_id=10**15)
     user = serve(choices=choices).acting_as("guest").get("/user").json()
     assert next(iter(user)) == "is_admin"
@@ -269,14 +269,14 @@ def test_the_look_of_responses_follows_the_choices(serve: Callable[..., Served])
     assert "locked" not in user
 
 
-def test_throttling_says_when_to_come_back(serve: Callable[..., Served]) -> None:
+def test_throttling_says_when_to_retry(serve: Callable[..., Served]) -> None:
     client = serve(choices=Choices(throttle_every=3, retry_after_seconds=7)).acting_as("guest")
     answers = [client.get("/user") for _ in range(6)]
     assert [answer.status_code for answer in answers] == [200, 200, 429, 200, 200, 429]
     assert answers[2].headers["retry-after"] == "7"
 
 
-def test_a_reset_brings_back_the_seeded_world(served: Served) -> None:
+def test_a_reset_restores_the_seeded_world(served: Served) -> None:
     client, path = served.acting_as("maintainer"), SCOPE.format(served.id_of("project"))
     before = client.get(f"{path}/groups_allowlist").json()
     target = served.service.world.many("allowlist_groups")[0].id
@@ -285,14 +285,14 @@ def test_a_reset_brings_back_the_seeded_world(served: Served) -> None:
     assert client.get(f"{path}/groups_allowlist").json() == before == []
 
 
-def test_two_services_of_one_seed_have_the_same_world_and_another_seed_other_tokens() -> None:
+def test_one_seed_gives_the_same_world_and_another_seed_other_tokens() -> None:
     assert prepared_service(seed=1).world == prepared_service(seed=1).world
     first, second = prepared_service(seed=1).world, prepared_service(seed=2).world
     assert first.actors["owner"].token != second.actors["owner"].token
     assert first.one("merge_request").extra["sha"] != second.one("merge_request").extra["sha"]
 
 
-def test_the_seeded_world_keeps_its_promises() -> None:
+def test_the_seeded_world_has_the_described_roles_and_fixtures() -> None:
     service = prepared_service()
     world, identities = service.world, service.identities
     people = {name: identities.users[actor.id] for name, actor in world.actors.items()}
@@ -348,7 +348,7 @@ def test_requests_can_be_logged(served: Served) -> None:
     assert (second.status, second.caller) == (404, "")
 
 
-def test_a_server_starts_within_a_second_delays_as_told_and_frees_its_port() -> None:
+def test_a_server_starts_within_a_second_delays_as_requested_and_frees_its_port() -> None:
     started = time.perf_counter()
     server = EmbeddedServer(prepared_service(), latency_ms=50).start()
     ready = time.perf_counter()
@@ -367,6 +367,6 @@ def test_a_server_starts_within_a_second_delays_as_told_and_frees_its_port() -> 
             EmbeddedServer(prepared_service(), port=server.port).start()
 
 
-def test_the_service_declares_the_object_of_every_area_that_it_holds() -> None:
+def test_the_service_declares_an_attribute_for_every_area() -> None:
     declared = {name: kind for name, kind in Service.__annotations__.items() if not name.startswith("_")}
     assert declared == {area.behaviour.name: area.behaviour.__name__ for area in AREAS}

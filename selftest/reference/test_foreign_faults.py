@@ -1,4 +1,4 @@
-"""Each foreign fault shows in plain calls: a long story is told to a healthy service and to a faulty one."""
+"""Each foreign fault shows in plain calls: the same long story is run on a healthy service and on a faulty one."""
 
 from __future__ import annotations
 
@@ -32,10 +32,9 @@ def told_by(
     fault: ForeignFault | None = None,
     healthy: Sequence[str] | None = None,
 ) -> list[str]:
-    """
-    Return what a service, with a fault or without, answers to the story, or to chapters of it.
+    """Return the responses of a service, with a fault or without, to the whole story or to some chapters.
 
-    Raise ToldOtherwiseError at the first answer that is not that of a healthy one.
+    Raise ToldOtherwiseError at the first response that a healthy service does not give.
     """
     clock = MovedClock()
     service = prepared_service(version=version, choices=choices, clock=clock)
@@ -55,18 +54,18 @@ healthy = cache(told_by)
 
 
 def tell_of(fault: ForeignFault) -> None:
-    """Tell the chapters of the area that a fault lies in, and the whole story."""
+    """Run the chapters of the area that a fault belongs to, and then the whole story."""
     for chapters in (chapters_of(fault), WHOLE_STORY):
         ground = (fault.version, fault.choices, chapters)
         told_by(*ground, fault=fault, healthy=healthy(*ground))
 
 
 @pytest.mark.parametrize("chapters", [*CHAPTERS.values(), WHOLE_STORY], ids=[*CHAPTERS, "whole story"])
-def test_the_story_is_the_same_each_time(chapters: tuple[Chapter, ...]) -> None:
+def test_the_story_gives_the_same_responses_each_time(chapters: tuple[Chapter, ...]) -> None:
     assert told_by("17.7", None, chapters) == healthy("17.7", None, chapters)
 
 
-def test_a_fault_lies_in_the_folder_of_the_area_that_its_section_names() -> None:
+def test_a_fault_is_in_the_folder_of_the_area_of_its_section() -> None:
     folders = {"merge-request-approvals": {"approvals", "merge_request_approval_rules"}}
     elsewhere = [
         fault.name

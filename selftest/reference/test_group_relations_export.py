@@ -22,7 +22,7 @@ COUNTS = {"badges": 0, "boards": 1, "labels": 5, "members": 8, "milestones": 3}
 
 
 class ManualClock(Clock):
-    """A clock that stands still until it is moved."""
+    """A clock that only moves when a test moves it."""
 
     def __init__(self) -> None:
         self.passed = 1000.0
@@ -83,7 +83,7 @@ def test_an_export_is_accepted_started_and_finished_after_the_delay(export: Expo
     assert all("batches" not in entry for entry in finished)
 
 
-def test_each_relation_is_one_file_of_json_lines_with_the_same_bytes_each_time(export: Export) -> None:
+def test_each_relation_is_a_json_lines_file_with_the_same_bytes_each_time(export: Export) -> None:
     export.schedule(batched=False)
     export.finish()
     for relation, count in COUNTS.items():
@@ -99,7 +99,7 @@ def test_each_relation_is_one_file_of_json_lines_with_the_same_bytes_each_time(e
     }
 
 
-def test_batches_hold_the_objects_between_them(export: Export) -> None:
+def test_the_batches_together_contain_all_objects(export: Export) -> None:
     export.schedule(batched=True)
     export.finish()
     for entry in export.status().json():
@@ -116,7 +116,7 @@ def test_batches_hold_the_objects_between_them(export: Export) -> None:
         assert export.download(**beyond).status_code == 404
 
 
-def test_a_new_export_replaces_the_former_one(export: Export) -> None:
+def test_a_new_export_replaces_the_previous_one(export: Export) -> None:
     export.schedule(batched=True)
     export.finish()
     export.schedule()
@@ -126,7 +126,7 @@ def test_a_new_export_replaces_the_former_one(export: Export) -> None:
     assert len(lines_of(export.download(relation="labels"))) == COUNTS["labels"]
 
 
-def test_the_status_can_be_asked_for_one_relation(serve: Callable[..., Served]) -> None:
+def test_the_status_of_one_relation_can_be_requested(serve: Callable[..., Served]) -> None:
     for as_list, unknown in ((True, Repeat.REFUSE), (False, Repeat.ACCEPT)):
         choices = Choices(export_status_filtered_as_list=as_list, unknown_export_relation=unknown)
         export = Export(serve(choices=choices))
@@ -139,7 +139,7 @@ def test_the_status_can_be_asked_for_one_relation(serve: Callable[..., Served]) 
         assert unknown is Repeat.REFUSE or missing.json() == []
 
 
-def test_a_failed_relation_says_so_and_has_no_file(serve: Callable[..., Served]) -> None:
+def test_a_failed_relation_has_an_error_and_no_file(serve: Callable[..., Served]) -> None:
     choices = Choices(failing_export_relations=("boards",), unbatched_export_has_batches=True)
     export = Export(serve(choices=choices))
     export.schedule()
@@ -153,7 +153,7 @@ def test_a_failed_relation_says_so_and_has_no_file(serve: Callable[..., Served])
 
 
 @pytest.mark.parametrize("batched", [False, True])
-def test_downloads_that_ask_for_something_else_are_refused(export: Export, *, batched: bool) -> None:
+def test_downloads_of_anything_else_are_refused(export: Export, *, batched: bool) -> None:
     export.schedule(batched=batched)
     export.finish()
     for query, code in (
@@ -176,14 +176,14 @@ def test_downloads_that_ask_for_something_else_are_refused(export: Export, *, ba
 
 
 @pytest.mark.parametrize(("actor", "code"), [(None, 401), ("outsider", 404), ("developer", 403), ("maintainer", 403)])
-def test_everything_needs_the_owner_of_the_group(served: Served, actor: str | None, code: int) -> None:
+def test_every_operation_requires_the_owner_of_the_group(served: Served, actor: str | None, code: int) -> None:
     refused, allowed = Export(served, actor), Export(served)
     answers = [refused.schedule(), refused.status(), refused.download(relation="labels")]
     assert {answer.status_code for answer in answers} == {code}
     assert allowed.status().json() == []
 
 
-def test_groups_are_exported_apart_and_unknown_ones_not_at_all(served: Served) -> None:
+def test_exports_of_groups_are_separate_and_unknown_groups_have_none(served: Served) -> None:
     other, export = Export(served, group="2000000001-world-1-group%2Fsubgroup"), Export(served)
     assert other.schedule().status_code == 202
     assert export.status().json() == []

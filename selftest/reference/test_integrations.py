@@ -58,7 +58,7 @@ def sample(parameter: Parameter) -> object:
     }[parameter.type]
 
 
-def test_every_integration_takes_shows_and_forgets_its_settings(integrations: Integrations) -> None:
+def test_every_integration_accepts_shows_and_resets_its_settings(integrations: Integrations) -> None:
     assert len(CATALOGUE) >= 25
     assert [kind.slug for kind in CATALOGUE.values() if not kind.creatable] == [CHAT_APP]
     assert [kind.slug for kind in CATALOGUE.values() if kind.switchable] == ["jira"]
@@ -97,7 +97,7 @@ def test_an_entry_has_the_fields_of_the_specification(integrations: Integrations
     assert entry["push_events"] is False
 
 
-def test_a_change_keeps_what_is_not_sent_and_other_integrations(integrations: Integrations) -> None:
+def test_a_change_keeps_unsent_settings_and_other_integrations(integrations: Integrations) -> None:
     integrations.put("slack", {**SLACK, "channel": "builds", "push_events": True})
     integrations.put("redmine", TRACKER)
     redmine, first = integrations.get("redmine").json(), integrations.get("slack").json()
@@ -109,7 +109,7 @@ def test_a_change_keeps_what_is_not_sent_and_other_integrations(integrations: In
     assert integrations.get("redmine").json() == redmine
 
 
-def test_values_of_another_type_or_outside_the_list_are_refused(integrations: Integrations) -> None:
+def test_values_of_another_type_or_not_in_the_list_are_refused(integrations: Integrations) -> None:
     integrations.put("irker", {"recipients": "irc.example.com/#builds"})
     integrations.put("slack", SLACK)
     before = integrations.get("slack").json(), integrations.get("irker").json()
@@ -155,7 +155,7 @@ def test_the_switchable_issue_tracker_is_off_until_it_is_switched_on(integration
     assert integrations.put("jira", {"active": "maybe"}).status_code == 400
 
 
-def test_the_chat_app_is_changed_where_it_is_installed_and_created_nowhere(
+def test_the_chat_app_can_be_changed_where_installed_and_never_created(
     served: Served, integrations: Integrations
 ) -> None:
     fixture = served.service.world.one("installed_chat_app_integration")
@@ -166,7 +166,7 @@ def test_the_chat_app_is_changed_where_it_is_installed_and_created_nowhere(
     assert elsewhere.properties(CHAT_APP)["channel"] == "builds"
 
 
-def test_disabling_what_was_never_set_up_and_reading_what_was_are_choices(
+def test_by_choice_disabled_integrations_are_kept_and_unset_ones_not_found(
     serve: Callable[..., Served],
 ) -> None:
     for kept, absent in ((True, Repeat.REFUSE), (False, Repeat.ACCEPT)):
@@ -187,7 +187,7 @@ def test_disabling_what_was_never_set_up_and_reading_what_was_are_choices(
         assert not kept or (after.json()["active"], after.json()["channel"]) == (False, None)
 
 
-def test_both_names_are_one_thing_from_14_4_and_only_the_older_one_before(serve: Callable[..., Served]) -> None:
+def test_both_names_are_the_same_from_14_4_and_only_the_older_exists_before(serve: Callable[..., Served]) -> None:
     for version, both in (("14.3", False), ("14.4", True)):
         served = serve(version)
         newer = Integrations(served.acting_as("maintainer"), "2000000001-world-1-group%2Fproject")
@@ -204,7 +204,7 @@ def test_both_names_are_one_thing_from_14_4_and_only_the_older_one_before(serve:
         assert older.delete("redmine").status_code == 204
 
 
-def test_vulnerability_events_come_with_16_4_in_the_enterprise_edition(serve: Callable[..., Served]) -> None:
+def test_vulnerability_events_exist_from_16_4_in_the_enterprise_edition(serve: Callable[..., Served]) -> None:
     seen = {}
     for version, enterprise in (("16.3", True), ("16.4", True), ("16.4", False)):
         served = serve(version, Choices(enterprise=enterprise))
@@ -216,7 +216,7 @@ def test_vulnerability_events_come_with_16_4_in_the_enterprise_edition(serve: Ca
 
 @pytest.mark.parametrize("name", ["integrations", "services"])
 @pytest.mark.parametrize(("actor", "code"), [(None, 401), ("outsider", 404), ("guest", 403), ("developer", 403)])
-def test_everything_needs_a_maintainer(
+def test_every_operation_requires_a_maintainer(
     served: Served, integrations: Integrations, name: str, actor: str | None, code: int
 ) -> None:
     integrations.put("redmine", TRACKER)
@@ -258,7 +258,7 @@ def test_the_described_fixtures_can_be_set_up_as_described(served: Served, integ
         assert {*CATALOGUE[slug].events} == {*events}
 
 
-def test_by_choice_the_older_name_redirects_to_the_newer_once_there_is_one(serve: Callable[..., Served]) -> None:
+def test_by_choice_the_older_name_redirects_to_the_newer_one(serve: Callable[..., Served]) -> None:
     for version, code in (("14.3", 200), ("14.4", 308)):
         served = serve(version, Choices(alias_redirect_code=308))
         client, project = served.acting_as("maintainer"), served.id_of("project")

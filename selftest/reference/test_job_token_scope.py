@@ -72,7 +72,7 @@ def targets(served: Served, name: str) -> list[int]:
     return [fixture.id for fixture in served.service.world.many(f"allowlist_{LISTS[name]}s")]
 
 
-def test_the_inbound_limit_is_what_was_set_last(scope: Scope) -> None:
+def test_the_inbound_limit_is_the_last_value_set(scope: Scope) -> None:
     for enabled in (False, True, True, False):
         answer = scope.client.patch(scope.path, json={"enabled": enabled})
         assert (answer.status_code, answer.content) == (204, b"")
@@ -80,14 +80,14 @@ def test_the_inbound_limit_is_what_was_set_last(scope: Scope) -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"enabled": None}, {"enabled": "maybe"}, {"enabled": {}}, {"other": True}])
-def test_the_limit_is_kept_when_enabled_is_missing_or_no_boolean(scope: Scope, body: dict[str, object]) -> None:
+def test_the_limit_stays_if_enabled_is_missing_or_not_boolean(scope: Scope, body: dict[str, object]) -> None:
     before = scope.limit()
     assert scope.client.patch(scope.path, json=body).status_code == 400
     assert scope.limit() is before
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_an_addition_is_listed_until_it_is_removed(served: Served, scope: Scope, name: str) -> None:
+def test_an_added_project_is_listed_until_it_is_removed(served: Served, scope: Scope, name: str) -> None:
     first, second = targets(served, name)[:2]
     before = scope.ids(name)
     added = scope.add(name, first)
@@ -102,14 +102,14 @@ def test_an_addition_is_listed_until_it_is_removed(served: Served, scope: Scope,
 
 @pytest.mark.parametrize("name", LISTS)
 @pytest.mark.parametrize("target", [None, "", "abc", 1.5, [], {}, 10**30, -1, 999_999])
-def test_a_target_that_is_no_id_of_anything_is_refused(scope: Scope, name: str, target: object) -> None:
+def test_an_invalid_target_id_is_refused(scope: Scope, name: str, target: object) -> None:
     before = scope.ids(name)
     assert scope.add(name, target).status_code in {400, 404}
     assert scope.ids(name) == before
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_repeating_is_refused_or_accepted_by_choice_and_changes_nothing(
+def test_by_choice_repeating_is_refused_or_accepted_and_changes_nothing(
     serve: Callable[..., Served], name: str
 ) -> None:
     for choice, added, removed in ((Repeat.REFUSE, 400, 400), (Repeat.ACCEPT, 201, 204)):
@@ -141,7 +141,7 @@ def test_entries_have_the_fields_of_the_specification(served: Served, scope: Sco
     }
 
 
-def test_another_project_keeps_its_own_scope(served: Served, scope: Scope) -> None:
+def test_every_project_has_its_own_scope(served: Served, scope: Scope) -> None:
     sibling = Scope(scope.client, served.id_of("sibling_project"))
     before = sibling.limit(), sibling.ids("allowlist"), sibling.ids("groups_allowlist")
     scope.client.patch(scope.path, json={"enabled": False})
@@ -151,7 +151,7 @@ def test_another_project_keeps_its_own_scope(served: Served, scope: Scope) -> No
 
 
 @pytest.mark.parametrize("actor", ["developer", "reporter", "guest", "approver", "outsider", "foreign_bot", None])
-def test_everything_needs_the_maintainer_role(served: Served, scope: Scope, actor: str | None) -> None:
+def test_every_operation_requires_the_maintainer_role(served: Served, scope: Scope, actor: str | None) -> None:
     client = served.acting_as(actor) if actor else served.anonymous()
     refused = Scope(client, served.id_of("project"))
     listed = targets(served, "allowlist")[0]
@@ -177,7 +177,7 @@ def test_a_hidden_target_cannot_be_added_but_can_be_removed(served: Served, scop
     assert scope.remove("groups_allowlist", target).status_code == 204
 
 
-def test_the_project_lists_itself_by_choice(serve: Callable[..., Served]) -> None:
+def test_by_choice_a_project_lists_itself(serve: Callable[..., Served]) -> None:
     for own in (True, False):
         served = serve(choices=Choices(project_in_own_allowlist=own))
         scope = Scope(served.acting_as("maintainer"), served.id_of("project"))
@@ -201,7 +201,7 @@ def test_the_area_and_its_fields_follow_the_version(serve: Callable[..., Served]
     }
 
 
-def test_a_page_is_sent_as_it_would_be_after_somebody_looked_at_it(served: Served) -> None:
+def test_a_page_is_the_same_whether_or_not_somebody_read_it_before(served: Served) -> None:
     service, scope = served.service, Scope(served.acting_as("maintainer"), served.id_of("project"))
     for target in service.world.many("allowlist_projects"):
         scope.client.post(f"{scope.path}/allowlist", json={"target_project_id": target.id}).raise_for_status()
@@ -224,7 +224,7 @@ def test_a_page_is_sent_as_it_would_be_after_somebody_looked_at_it(served: Serve
         service.transformers.remove(look)
 
 
-def test_what_changes_in_a_project_changes_the_page_that_lists_it(served: Served) -> None:
+def test_a_changed_project_changes_in_the_page_that_lists_it(served: Served) -> None:
     scope = Scope(served.acting_as("maintainer"), served.id_of("project"))
     path = f"{scope.path}/allowlist"
     target = served.service.world.many("allowlist_projects")[0].id
@@ -248,7 +248,7 @@ def test_what_changes_in_a_project_changes_the_page_that_lists_it(served: Served
 
 
 @pytest.mark.parametrize(("version", "parts"), [("18.11", 1), ("19.0", 3)])
-def test_job_tokens_have_the_form_of_a_jwt_from_19_0_on(serve: Callable[..., Served], version: str, parts: int) -> None:
+def test_job_tokens_are_jwts_from_19_0_on(serve: Callable[..., Served], version: str, parts: int) -> None:
     service = serve(version).service
     project, other = (
         service.identities.projects[service.world.one(name).id] for name in ("project", "sibling_project")

@@ -2,61 +2,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from conformance.reference import Choices
+from selftest.reference.reviews import BEFORE_16, RULE, Review
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import httpx
-
     from selftest.reference.conftest import Served
 
-RULE = {
-    *("id", "name", "rule_type", "eligible_approvers", "approvals_required", "users", "groups"),
-    *("contains_hidden_groups", "source_rule", "overridden"),
-}
-BEFORE = "15.11"  # the project configuration can be changed through the API
 
-
-class Review:
-    """The rules of a merge request, and what they depend on in its project."""
-
-    def __init__(self, served: Served, fixture: str = "merge_request") -> None:
-        found = served.service.world.one(fixture)
-        self.served = served
-        self.project = f"/projects/{found.extra['project_id']}"
-        self.path = f"{self.project}/merge_requests/{found.extra['iid']}"
-
-    def get(self, what: str, actor: str = "maintainer") -> Any:
-        answer = self.served.acting_as(actor).get(f"{self.path}/{what}", params={"per_page": 100})
-        return answer.raise_for_status().json()
-
-    def try_rule(self, actor: str = "maintainer", **said: object) -> httpx.Response:
-        return self.served.acting_as(actor).post(f"{self.path}/approval_rules", json=said)
-
-    def rule(self, actor: str = "maintainer", **said: object) -> dict[str, Any]:
-        answer = self.try_rule(actor, **{"name": "Own rule", "approvals_required": 1, **said})
-        made: dict[str, Any] = answer.raise_for_status().json()
-        return made
-
-    def project_rule(self, **said: object) -> dict[str, Any]:
-        body = {"name": "Project rule", "approvals_required": 1, **said}
-        answer = self.served.acting_as("maintainer").post(f"{self.project}/approval_rules", json=body)
-        made: dict[str, Any] = answer.raise_for_status().json()
-        return made
-
-    def user(self, name: str) -> int:
-        return self.served.service.world.actors[name].id
-
-
-@pytest.fixture
-def review(served: Served) -> Review:
-    return Review(served)
-
-
-def test_a_copy_takes_name_users_and_groups_from_the_project_rule_and_its_own_number(review: Review) -> None:
+def test_a_copy_has_the_name_users_and_groups_of_the_project_rule(review: Review) -> None:
     hidden = review.served.id_of("hidden_group")
     approver, group = review.user("approver"), review.served.id_of("approver_group")
     source = review.project_rule(name="Source", user_ids=[approver], group_ids=[group])
@@ -84,7 +39,7 @@ def test_a_copy_takes_name_users_and_groups_from_the_project_rule_and_its_own_nu
     assert (left["source_rule"], left["overridden"]) == (None, False)
 
 
-def test_a_copy_needs_name_number_and_a_rule_of_this_project(review: Review) -> None:
+def test_a_copy_requires_name_number_and_a_rule_of_this_project(review: Review) -> None:
     source = review.project_rule()["id"]
     elsewhere = review.served.acting_as("maintainer").get(
         f"/projects/{review.served.id_of('sibling_project')}/approval_rules"
@@ -99,7 +54,7 @@ def test_a_copy_needs_name_number_and_a_rule_of_this_project(review: Review) -> 
     assert review.get("approval_rules") == []
 
 
-def test_a_rule_of_a_merge_request_is_read_changed_and_deleted_there_alone(review: Review) -> None:
+def test_a_rule_of_a_merge_request_is_read_changed_and_deleted_only_there(review: Review) -> None:
     client = review.served.acting_as("maintainer")
     approver, second = review.user("approver"), review.user("second_approver")
     group, other_group = (review.served.id_of(name) for name in ("approver_group", "second_approver_group"))
@@ -122,7 +77,7 @@ def test_a_rule_of_a_merge_request_is_read_changed_and_deleted_there_alone(revie
     assert review.get("approval_rules") == [other]
 
 
-def test_hidden_groups_of_a_merge_request_rule_go_only_when_asked_for(review: Review) -> None:
+def test_hidden_groups_of_a_merge_request_rule_are_removed_only_on_request(review: Review) -> None:
     hidden, visible = review.served.id_of("hidden_group"), review.served.id_of("approver_group")
     rule = review.rule("owner", group_ids=[hidden])["id"]
     client = review.served.acting_as("maintainer")
@@ -134,7 +89,7 @@ def test_hidden_groups_of_a_merge_request_rule_go_only_when_asked_for(review: Re
         assert {one["id"] for one in seen["groups"]} == kept
 
 
-def test_rules_of_the_system_stay_as_they_are(served: Served) -> None:
+def test_rules_of_the_system_cannot_be_changed(served: Served) -> None:
     review = Review(served, "code_owner_merge_request")
     assert review.path == Review(served, "report_approver_merge_request").path
     before = review.get("approval_rules")
@@ -154,7 +109,7 @@ def test_rules_of_the_system_stay_as_they_are(served: Served) -> None:
     assert review.get("approvals")["approvals_left"] == 3
 
 
-def test_rules_of_the_system_may_count_as_overwriting(serve: Callable[..., Served]) -> None:
+def test_by_choice_rules_of_the_system_count_as_overwriting(serve: Callable[..., Served]) -> None:
     served = serve(choices=Choices(system_rules_overwrite=True))
     state = Review(served, "code_owner_merge_request").get("approval_state")
     assert state["approval_rules_overwritten"] is True
@@ -163,7 +118,7 @@ def test_rules_of_the_system_may_count_as_overwriting(serve: Callable[..., Serve
 
 def test_a_project_can_forbid_rules_of_merge_requests(serve: Callable[..., Served]) -> None:
     for enforced, code in ((True, 403), (False, 201)):
-        review = Review(serve(BEFORE, Choices(overriding_enforced=enforced)))
+        review = Review(serve(BEFORE_16, Choices(overriding_enforced=enforced)))
         rule = review.rule()["id"]
         change = {"disable_overriding_approvers_per_merge_request": True}
         configuration = f"{review.project}/approvals"

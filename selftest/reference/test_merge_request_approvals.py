@@ -1,16 +1,15 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from conformance.reference import Choices
 from conformance.reference.choices import Counting, Repeat
+from selftest.reference.reviews import BEFORE_16, RULE, Review
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import httpx
 
     from selftest.reference.conftest import Served
 
@@ -19,61 +18,9 @@ STATUS = {
     *("id", "iid", "project_id", "title", "description", "state", "created_at", "updated_at", "merge_status"),
     *("approvals_required", "approvals_left", "approved_by"),
 }
-RULE = {
-    *("id", "name", "rule_type", "eligible_approvers", "approvals_required", "users", "groups"),
-    *("contains_hidden_groups", "source_rule", "overridden"),
-}
-BEFORE = "15.11"  # the project configuration can be changed through the API
 
 
-class Review:
-    """A merge request as its reviewers see it."""
-
-    def __init__(self, served: Served, fixture: str = "merge_request") -> None:
-        found = served.service.world.one(fixture)
-        self.served = served
-        self.id = found.id
-        self.sha = str(found.extra["sha"])
-        self.project = f"/projects/{found.extra['project_id']}"
-        self.path = f"{self.project}/merge_requests/{found.extra['iid']}"
-
-    def get(self, what: str, actor: str = "maintainer") -> Any:
-        answer = self.served.acting_as(actor).get(f"{self.path}/{what}", params={"per_page": 100})
-        return answer.raise_for_status().json()
-
-    def act(self, actor: str, what: str = "approve", **said: object) -> httpx.Response:
-        method = "PUT" if what == "reset_approvals" else "POST"
-        return self.served.acting_as(actor).request(method, f"{self.path}/{what}", json=said)
-
-    def rule(self, actor: str = "maintainer", **said: object) -> dict[str, Any]:
-        body = {"name": "Own rule", "approvals_required": 1, **said}
-        answer = self.served.acting_as(actor).post(f"{self.path}/approval_rules", json=body)
-        made: dict[str, Any] = answer.raise_for_status().json()
-        return made
-
-    def project_rule(self, **said: object) -> dict[str, Any]:
-        body = {"name": "Project rule", "approvals_required": 1, **said}
-        answer = self.served.acting_as("maintainer").post(f"{self.project}/approval_rules", json=body)
-        made: dict[str, Any] = answer.raise_for_status().json()
-        return made
-
-    def configure(self, **said: object) -> None:
-        self.served.acting_as("maintainer").post(f"{self.project}/approvals", json=said).raise_for_status()
-
-    def approved_by(self) -> list[str]:
-        names = {record.username: name for name, record in self.served.service.world.actors.items()}
-        return [names[entry["user"]["username"]] for entry in self.get("approvals")["approved_by"]]
-
-    def user(self, name: str) -> int:
-        return self.served.service.world.actors[name].id
-
-
-@pytest.fixture
-def review(served: Served) -> Review:
-    return Review(served)
-
-
-def test_an_approval_counts_until_it_is_taken_back(review: Review) -> None:
+def test_an_approval_counts_until_it_is_withdrawn(review: Review) -> None:
     review.rule(approvals_required=2, user_ids=[review.user("approver"), review.user("second_approver")])
     fresh = review.get("approvals")
     assert fresh.keys() >= STATUS
@@ -93,7 +40,7 @@ def test_an_approval_counts_until_it_is_taken_back(review: Review) -> None:
     assert Review(review.served, "second_merge_request").approved_by() == []
 
 
-def test_the_state_shows_each_rule_with_those_who_approved(review: Review) -> None:
+def test_the_state_shows_each_rule_with_its_approvers(review: Review) -> None:
     named = review.rule(name="Named", user_ids=[review.user("approver")])
     grouped = review.rule(name="Grouped", group_ids=[review.served.id_of("approver_group")], approvals_required=2)
     review.act("approver").raise_for_status()
@@ -110,7 +57,7 @@ def test_the_state_shows_each_rule_with_those_who_approved(review: Review) -> No
     assert review.get("approvals")["approvals_left"] == 1
 
 
-def test_rules_of_the_project_hold_until_the_merge_request_has_its_own(review: Review) -> None:
+def test_rules_of_the_project_apply_until_the_merge_request_has_its_own(review: Review) -> None:
     main, stable = (review.served.id_of(name) for name in ("protected_branch", "second_protected_branch"))
     applying = {
         review.project_rule(name="Everywhere")["id"],
@@ -135,7 +82,7 @@ def test_rules_of_the_project_hold_until_the_merge_request_has_its_own(review: R
     assert review.get("approval_state")["approval_rules_overwritten"] is False
 
 
-def test_numbers_of_several_rules_are_added_or_the_highest_counts(serve: Callable[..., Served]) -> None:
+def test_by_choice_numbers_of_several_rules_are_added_or_the_highest_counts(serve: Callable[..., Served]) -> None:
     for counting, required, left in ((Counting.SUM, 5, 4), (Counting.HIGHEST, 3, 3)):
         review = Review(serve(choices=Choices(approvals_counted=counting)))
         review.rule(approvals_required=2, user_ids=[review.user("approver")])
@@ -153,7 +100,7 @@ def test_a_sha_that_is_not_the_head_is_a_conflict(review: Review, sha: str) -> N
     assert review.approved_by() == ["approver"]
 
 
-def test_a_push_moves_the_head(review: Review) -> None:
+def test_a_push_changes_the_head(review: Review) -> None:
     service = review.served.service
     project = service.identities.projects[review.served.id_of("project")]
     iid = int(str(service.world.one("merge_request").extra["iid"]))
@@ -164,7 +111,7 @@ def test_a_push_moves_the_head(review: Review) -> None:
     assert review.act("approver", sha="f" * 40).is_success
 
 
-def test_approving_twice_and_taking_back_nothing_are_refused_or_change_nothing(
+def test_approving_twice_and_unapproving_nothing_are_refused_or_change_nothing(
     serve: Callable[..., Served],
 ) -> None:
     for choice, twice, nothing in ((Repeat.REFUSE, 401, 404), (Repeat.ACCEPT, 201, 201)):
@@ -175,7 +122,7 @@ def test_approving_twice_and_taking_back_nothing_are_refused_or_change_nothing(
         assert review.approved_by() == ["second_approver"]
 
 
-def test_who_may_approve(review: Review) -> None:
+def test_approving_requires_the_developer_role_or_being_named_in_a_rule(review: Review) -> None:
     codes = {
         actor: review.act(actor).status_code
         for actor in ("approver", "developer", "maintainer", "reporter", "guest", "author", "outsider")
@@ -191,15 +138,15 @@ def test_who_may_approve(review: Review) -> None:
     assert review.approved_by() == ["approver", "developer", "maintainer", "reporter"]
 
 
-def test_only_those_whom_a_rule_names_may_approve_by_choice(serve: Callable[..., Served]) -> None:
+def test_by_choice_only_users_named_by_a_rule_may_approve(serve: Callable[..., Served]) -> None:
     review = Review(serve(choices=Choices(approval_outside_rules=False, approval_refused_code=403)))
     review.rule(group_ids=[review.served.id_of("approver_group")])
     assert review.act("developer").status_code == 403
     assert review.act("approver").status_code == 201
 
 
-def test_authors_and_committers_approve_as_the_project_is_configured(serve: Callable[..., Served]) -> None:
-    review = Review(serve(BEFORE))
+def test_whether_authors_and_committers_may_approve_is_configured(serve: Callable[..., Served]) -> None:
+    review = Review(serve(BEFORE_16))
     author = review.user("author")
     own = review.rule(user_ids=[author])["id"]
 
@@ -218,8 +165,8 @@ def test_authors_and_committers_approve_as_the_project_is_configured(serve: Call
     assert review.approved_by() == ["author"]
 
 
-def test_a_password_is_required_when_the_configuration_says_so(serve: Callable[..., Served]) -> None:
-    review = Review(serve(BEFORE))
+def test_a_password_is_required_if_the_configuration_says_so(serve: Callable[..., Served]) -> None:
+    review = Review(serve(BEFORE_16))
     review.configure(require_password_to_approve=True)
     password = review.served.service.world.actors["approver"].password
     other = review.served.service.world.actors["second_approver"].password
@@ -233,7 +180,7 @@ def test_a_password_is_required_when_the_configuration_says_so(serve: Callable[.
     assert review.act("second_approver", approval_password="wrong").status_code == 201
 
 
-def test_a_password_is_required_when_the_settings_say_so(served: Served) -> None:
+def test_a_password_is_required_if_the_settings_say_so(served: Served) -> None:
     review = Review(served)
     settings = f"{review.project}/merge_request_approval_setting"
     change = {"require_reauthentication_to_approve": True}
@@ -268,7 +215,7 @@ def test_a_bot_of_another_project_resets_nothing(served: Served) -> None:
     assert review.approved_by() == ["approver"]
 
 
-def test_answers_without_a_described_body_take_the_chosen_form(serve: Callable[..., Served]) -> None:
+def test_responses_without_a_described_body_have_the_chosen_form(serve: Callable[..., Served]) -> None:
     bare = Choices(unshown_bodies=False, unapproved_code=200, approvals_reset_code=204, rule_deleted_code=200)
     review = Review(serve(choices=bare))
     review.act("approver").raise_for_status()
@@ -286,7 +233,7 @@ def test_answers_without_a_described_body_take_the_chosen_form(serve: Callable[.
     ]
 
 
-def test_merge_requests_are_found_by_their_number_in_the_project(review: Review) -> None:
+def test_merge_requests_are_identified_by_their_iid_in_the_project(review: Review) -> None:
     client = review.served.acting_as("maintainer")
     status = review.get("approvals")
     assert f"{review.project}/merge_requests/{status['iid']}" == review.path
@@ -304,7 +251,7 @@ def test_merge_requests_are_found_by_their_number_in_the_project(review: Review)
         assert codes == {code}
 
 
-def test_reading_needs_a_reporter_and_changing_rules_a_developer(review: Review) -> None:
+def test_reading_requires_a_reporter_and_changing_rules_a_developer(review: Review) -> None:
     rule = review.rule()["id"]
     codes = {}
     for actor in ("developer", "reporter", "guest", "outsider"):
@@ -326,8 +273,8 @@ def test_reading_needs_a_reporter_and_changing_rules_a_developer(review: Review)
     assert anonymous.put(f"{review.path}/reset_approvals").status_code == 401
 
 
-def test_a_reset_of_the_world_forgets_rules_approvals_and_configuration(serve: Callable[..., Served]) -> None:
-    review = Review(serve(BEFORE))
+def test_a_reset_of_the_world_removes_rules_approvals_and_configuration(serve: Callable[..., Served]) -> None:
+    review = Review(serve(BEFORE_16))
     before = review.get("approvals"), review.get("approval_state")
     review.rule()
     review.act("approver")

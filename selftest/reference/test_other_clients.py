@@ -1,4 +1,4 @@
-"""The reference as clients of other languages and makers see it, each unmodified."""
+"""The reference as used by unmodified clients of other languages and authors."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.contract import Contract
+from selftest.npm import with_packages
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -26,22 +27,13 @@ VERSION = "17.7"
 
 @pytest.fixture(scope="module")
 def javascript(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the clients that npm brings, and the script that calls by them."""
-    if shutil.which("npm") is None or shutil.which("node") is None:
-        pytest.skip("node and npm are not installed, so that no client of JavaScript can be tried")
-    folder = tmp_path_factory.mktemp("npm")
-    command = ["npm", "install", "--prefer-offline", "--no-audit", "--no-fund", "--ignore-scripts", *PACKAGES]
-    try:
-        finished = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=180)
-    except subprocess.TimeoutExpired:
-        pytest.skip("npm did not bring the clients in time")
-    if finished.returncode != 0:
-        pytest.skip(f"npm cannot bring the clients: {finished.stderr.strip()[-200:]}")
+    """A folder with the clients that npm installs, and the script that uses them."""
+    folder = with_packages(tmp_path_factory.mktemp("npm"), *PACKAGES)
     shutil.copy(Path(__file__).with_name("clients.mjs"), folder)
     return folder
 
 
-def test_gitbeaker_and_openapi_fetch_are_served(javascript: Path, served: Served) -> None:
+def test_gitbeaker_and_openapi_fetch_work(javascript: Path, served: Served) -> None:
     world = served.service.world
     merge_request, target = world.one("merge_request").extra, world.many("allowlist_projects")[0].id
     order = {
@@ -78,7 +70,7 @@ def test_gitbeaker_and_openapi_fetch_are_served(javascript: Path, served: Served
 
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory: pytest.TempPathFactory) -> tuple[ModuleType, dict[str, Any]]:
-    """The package that openapi-python-client makes of the published document, and the document."""
+    """The package that openapi-python-client generates from the published document, and the document."""
     folder, name = tmp_path_factory.mktemp("client"), "generated_for_the_reference"
     document: dict[str, Any] = Contract.load().as_of(VERSION)
     (folder / "openapi.json").write_text(json.dumps(document), encoding="utf-8")
@@ -93,10 +85,8 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> tuple[ModuleType, dic
         sys.path.remove(str(folder))
 
 
-def test_a_generated_client_understands_whatever_is_read(
-    generated: tuple[ModuleType, dict[str, Any]], served: Served
-) -> None:
-    """Every operation that reads, at its project, group or merge request: what was parsed is what was sent."""
+def test_a_generated_client_parses_every_read(generated: tuple[ModuleType, dict[str, Any]], served: Served) -> None:
+    """For every read of the project, its group or its merge request, the parsed response equals the sent one."""
     package, document = generated
     client = importlib.import_module(f"{package.__name__}.client").AuthenticatedClient(
         base_url=f"{served.server.base_url}/api/v4",
@@ -120,7 +110,7 @@ def test_a_generated_client_understands_whatever_is_read(
 
 
 def values_of(path: str, served: Served) -> dict[str, Any] | None:
-    """Return what the parameters of a path are in the prepared world; None where one of them is made first."""
+    """Return the values of path parameters in the prepared world; None if the thing must be created first."""
     names = re.findall(r"\{(\w+)\}", path)
     known = {"id": served.id_of("project" if path.startswith("/projects") else "group")}
     known["merge_request_iid"] = int(str(served.service.world.one("merge_request").extra["iid"]))

@@ -6,6 +6,7 @@ import pytest
 
 from conformance.reference import Choices
 from conformance.reference.choices import Unfit
+from selftest.reference.reviews import BEFORE_16
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,14 +22,13 @@ SETTINGS = {
     "merge_requests_disable_committers_approval",
     "require_password_to_approve",
 }
-BEFORE = "15.11"
 
 
 def path(served: Served) -> str:
     return f"/projects/{served.id_of('project')}/approvals"
 
 
-def test_reading_shows_all_settings_and_never_any_approvers(served: Served) -> None:
+def test_reading_shows_all_settings_and_never_approvers(served: Served) -> None:
     shown = served.acting_as("reporter").get(path(served)).json()
     assert shown.keys() == {*SETTINGS, "approvers", "approver_groups", "approvals_before_merge"}
     assert (shown["approvers"], shown["approver_groups"], shown["approvals_before_merge"]) == ([], [], 0)
@@ -38,7 +38,7 @@ def test_reading_shows_all_settings_and_never_any_approvers(served: Served) -> N
 
 
 def test_a_change_stores_what_was_sent_and_keeps_the_rest(serve: Callable[..., Served]) -> None:
-    served = serve(BEFORE)
+    served = serve(BEFORE_16)
     client = served.acting_as("maintainer")
     expected = client.get(path(served)).json()
     changes = [{name: not expected[name]} for name in sorted(SETTINGS)]
@@ -60,8 +60,8 @@ def test_a_change_stores_what_was_sent_and_keeps_the_rest(serve: Callable[..., S
         {"reset_approvals_on_push": True, "selective_code_owner_removals": True},
     ],
 )
-def test_a_change_that_cannot_be_is_refused_as_a_whole(serve: Callable[..., Served], change: dict[str, object]) -> None:
-    served = serve(BEFORE)
+def test_an_invalid_change_is_refused_completely(serve: Callable[..., Served], change: dict[str, object]) -> None:
+    served = serve(BEFORE_16)
     client = served.acting_as("maintainer")
     before = client.get(path(served)).json()
     sent = {"merge_requests_author_approval": True, **change}
@@ -69,10 +69,10 @@ def test_a_change_that_cannot_be_is_refused_as_a_whole(serve: Callable[..., Serv
     assert client.get(path(served)).json() == before
 
 
-def test_removals_are_selective_only_while_pushes_reset_nothing(serve: Callable[..., Served]) -> None:
+def test_removals_are_selective_only_if_pushes_do_not_reset_approvals(serve: Callable[..., Served]) -> None:
     pair = {"reset_approvals_on_push": False, "selective_code_owner_removals": True}
     for choice, code in ((Unfit.REFUSE, 400), (Unfit.DROP, 201)):
-        served = serve(BEFORE, Choices(conflicting_removals=choice))
+        served = serve(BEFORE_16, Choices(conflicting_removals=choice))
         client = served.acting_as("maintainer")
         assert client.post(path(served), json=pair).json()["selective_code_owner_removals"] is True
         assert client.post(path(served), json={"reset_approvals_on_push": True}).status_code == code
@@ -81,7 +81,7 @@ def test_removals_are_selective_only_while_pushes_reset_nothing(serve: Callable[
 
 
 def test_only_maintainers_change_it_and_other_projects_keep_theirs(serve: Callable[..., Served]) -> None:
-    served = serve(BEFORE)
+    served = serve(BEFORE_16)
     sibling = f"/projects/{served.id_of('sibling_project')}/approvals"
     client = served.acting_as("maintainer")
     before = client.get(sibling).json()
@@ -94,9 +94,9 @@ def test_only_maintainers_change_it_and_other_projects_keep_theirs(serve: Callab
     assert client.get(sibling).json() == before
 
 
-def test_changing_was_removed_in_16_0_and_reading_stays_by_choice(serve: Callable[..., Served]) -> None:
+def test_changing_is_removed_in_16_0_and_by_choice_reading_stays(serve: Callable[..., Served]) -> None:
     codes = {}
-    for version, stays in (("12.3", True), (BEFORE, False), ("16.0", True), ("16.0", False), ("19.0", True)):
+    for version, stays in (("12.3", True), (BEFORE_16, False), ("16.0", True), ("16.0", False), ("19.0", True)):
         served = serve(version, Choices(configuration_read_from_16_0=stays))
         client = served.acting_as("maintainer")
         changed = client.post(path(served), json={"merge_requests_author_approval": True})
@@ -105,7 +105,7 @@ def test_changing_was_removed_in_16_0_and_reading_stays_by_choice(serve: Callabl
             assert client.get(path(served)).json()["merge_requests_author_approval"] is changed.is_success
     assert codes == {
         ("12.3", True): (201, 200),
-        (BEFORE, False): (201, 200),
+        (BEFORE_16, False): (201, 200),
         ("16.0", True): (404, 200),
         ("16.0", False): (404, 404),
         ("19.0", True): (404, 200),

@@ -26,7 +26,7 @@ def with_token(served: Served, token: object) -> httpx.Client:
 
 
 def new_user(served: Served, name: str) -> tuple[int, httpx.Client]:
-    """Make a user as an administrator does, and give a client with the user's own token."""
+    """Create a user as an administrator does, and return a client with the user's own token."""
     admin = served.acting_as("admin")
     user = made(
         admin.post(
@@ -37,7 +37,7 @@ def new_user(served: Served, name: str) -> tuple[int, httpx.Client]:
     return int(str(user["id"])), with_token(served, token["token"])
 
 
-def test_a_run_is_prepared_from_nothing_but_an_administrators_token(served: Served) -> None:
+def test_a_run_is_prepared_with_only_an_administrators_token(served: Served) -> None:
     _, owner = new_user(served, "boss")
     developer_id, developer = new_user(served, "hand")
     group = made(owner.post("/groups", json={"name": "Work", "path": "work"}))
@@ -83,14 +83,14 @@ def test_a_run_is_prepared_from_nothing_but_an_administrators_token(served: Serv
     ("method", "path"),
     [("POST", "/users"), ("DELETE", "/users/5"), ("POST", "/users/5/personal_access_tokens")],
 )
-def test_users_and_their_tokens_are_made_by_administrators_only(served: Served, method: str, path: str) -> None:
+def test_only_administrators_create_users_and_their_tokens(served: Served, method: str, path: str) -> None:
     body = {"username": "x", "name": "x", "email": "x@example.com", "password": "long enough", "scopes": ["api"]}
     users = set(served.service.identities.users)
     assert served.acting_as("owner").request(method, path, json=body).status_code == 403
     assert set(served.service.identities.users) == users
 
 
-def test_what_is_taken_or_malformed_is_refused(served: Served) -> None:
+def test_taken_names_and_malformed_values_are_refused(served: Served) -> None:
     admin = served.acting_as("admin")
     user = {"username": "fresh", "name": "Fresh", "email": "fresh@example.com", "password": "long enough"}
     for change, status in (
@@ -111,7 +111,7 @@ def test_what_is_taken_or_malformed_is_refused(served: Served) -> None:
     assert admin.post("/projects", json=public).status_code == 400
 
 
-def test_who_may_make_what_where(served: Served) -> None:
+def test_creating_requires_a_role_in_that_place(served: Served) -> None:
     group, project = served.id_of("group"), served.id_of("project")
     outsider = served.service.world.actors["outsider"].id
     as_actor = served.acting_as
@@ -147,7 +147,7 @@ def test_members_are_added_changed_and_removed(served: Served) -> None:
     assert owner.get(f"{path}/{outsider.id}").status_code == 404
 
 
-def test_access_tokens_have_their_scope_and_end_when_revoked(served: Served) -> None:
+def test_access_tokens_have_a_scope_and_end_when_revoked(served: Served) -> None:
     owner, path = served.acting_as("owner"), f"/projects/{served.id_of('project')}/access_tokens"
     token = made(owner.post(path, json={"name": "reader", "scopes": ["read_api"], "access_level": 20}))
     bot = with_token(served, token["token"])
@@ -169,7 +169,7 @@ def test_access_tokens_have_their_scope_and_end_when_revoked(served: Served) -> 
         assert owner.post(path, json={"name": "x", "scopes": ["api"], **change}).status_code == 400
 
 
-def test_commits_obey_branches_files_and_protection(served: Served) -> None:
+def test_commits_respect_branches_files_and_protection(served: Served) -> None:
     path = f"/projects/{served.id_of('project')}/repository"
     developer = served.acting_as("developer")
     commit = {"branch": "work", "content": "x", "commit_message": "Change"}
@@ -203,7 +203,7 @@ def test_commits_obey_branches_files_and_protection(served: Served) -> None:
     assert maintainer.delete(f"{path}/branches/main").status_code == 400
 
 
-def test_the_first_commit_of_an_empty_project_makes_its_default_branch(served: Served) -> None:
+def test_the_first_commit_of_an_empty_project_creates_its_default_branch(served: Served) -> None:
     owner, path = served.acting_as("owner"), f"/projects/{served.id_of('empty_project')}"
     assert owner.get(path).json()["default_branch"] is None
     assert owner.get(f"{path}/repository/tree").status_code == 404
@@ -236,7 +236,7 @@ def test_lists_show_only_what_the_caller_may_see(served: Served) -> None:
         assert served.id_of(f"outsider_{kind[:-1]}") in seen
 
 
-def test_deleting_a_user_takes_tokens_memberships_and_own_projects_along(served: Served) -> None:
+def test_deleting_a_user_removes_tokens_memberships_and_personal_projects(served: Served) -> None:
     user_id, user = new_user(served, "leaver")
     project = made(user.post("/projects", json={"name": "mine"}))
     admin = served.acting_as("admin")

@@ -1,4 +1,4 @@
-"""The reference as an unmodified python-gitlab sees it: every area, read back through the client's own objects."""
+"""The reference used by an unmodified python-gitlab: every area, read back through the client's own objects."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import gitlab
 import pytest
 
+from selftest.reference.reviews import BEFORE_16
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -18,12 +20,11 @@ if TYPE_CHECKING:
 
     from selftest.reference.conftest import Served
 
-BEFORE_16 = "15.11"  # the approval configuration of a project can be changed through the API
 SLACK = {"webhook": "https://chat.example.com/hook"}
 
 
 class Seats:
-    """The client, signed in as somebody of a served world."""
+    """The client, authenticated as actors of a served world."""
 
     def __init__(self, served: Served, stack: ExitStack) -> None:
         self.served = served
@@ -69,7 +70,7 @@ def ids(entries: Any) -> list[int]:
 
 
 def refusal(error: pytest.ExceptionInfo[gitlab.GitlabError]) -> int:
-    """The status of a refusal that the client could read a text from."""
+    """Return the status of a refusal with a message that the client could read."""
     assert error.value.error_message
     return error.value.response_code or 0
 
@@ -77,7 +78,7 @@ def refusal(error: pytest.ExceptionInfo[gitlab.GitlabError]) -> int:
 # -- job token scope ---------------------------------------------------------------------------------------------------
 
 
-def test_the_limit_of_job_tokens_is_saved_and_read_again(seats: Seats) -> None:
+def test_the_limit_of_job_tokens_can_be_saved_and_read(seats: Seats) -> None:
     scope = seats.project().job_token_scope.get()
     before = scope.inbound_enabled
     assert isinstance(scope.outbound_enabled, bool)
@@ -88,7 +89,7 @@ def test_the_limit_of_job_tokens_is_saved_and_read_again(seats: Seats) -> None:
         assert scope.inbound_enabled is wanted
 
 
-def test_projects_and_groups_come_to_the_allowlists_and_go(seats: Seats, served: Served) -> None:
+def test_projects_and_groups_can_be_added_to_the_allowlists_and_removed(seats: Seats, served: Served) -> None:
     scope = seats.project().job_token_scope.get()
     project, group = (
         served.service.world.many("allowlist_projects")[0],
@@ -133,7 +134,7 @@ def test_from_version_16_on_the_approval_configuration_can_only_be_read(seats: S
     assert project.approvals.get().attributes == before
 
 
-def test_a_project_rule_is_made_saved_and_deleted(seats: Seats, served: Served) -> None:
+def test_a_project_rule_can_be_created_saved_and_deleted(seats: Seats, served: Served) -> None:
     rules = seats.project().approvalrules
     made = rules.create(
         {
@@ -154,7 +155,7 @@ def test_a_project_rule_is_made_saved_and_deleted(seats: Seats, served: Served) 
     )
     rule.approvals_required = 1
     rule.user_ids = [seats.user("second_approver")]
-    rule.save(name="Safety")  # the name must be there, and the client sends only what was changed
+    rule.save(name="Safety")  # the name is required, and the client sends only changed values
     again = rules.get(made.id)
     assert (again.name, again.approvals_required, ids(again.users)) == ("Safety", 1, [seats.user("second_approver")])
     assert ids(again.groups) == [served.id_of("approver_group")]  # a list that is not sent stays
@@ -165,7 +166,7 @@ def test_a_project_rule_is_made_saved_and_deleted(seats: Seats, served: Served) 
     assert made.id not in ids(rules.list(get_all=True))
 
 
-def test_a_group_rule_is_made_listed_and_saved(seats: Seats, served: Served) -> None:
+def test_a_group_rule_can_be_created_listed_and_saved(seats: Seats, served: Served) -> None:
     rules = seats.group().approval_rules
     made = rules.create({"name": "Auditors", "approvals_required": 1, "group_ids": [served.id_of("approver_group")]})
     (rule,) = (entry for entry in rules.list(iterator=True) if entry.id == made.id)
@@ -180,7 +181,7 @@ def test_a_group_rule_is_made_listed_and_saved(seats: Seats, served: Served) -> 
 # -- approvals of merge requests ---------------------------------------------------------------------------------------
 
 
-def test_set_approvers_makes_a_rule_and_the_second_time_changes_it(seats: Seats, served: Served) -> None:
+def test_set_approvers_creates_a_rule_and_changes_it_the_second_time(seats: Seats, served: Served) -> None:
     merge_request = seats.merge_request()
     made: Any = merge_request.approvals.set_approvers(1, [seats.user("approver")], approval_rule_name="Reviewers")
     assert ids(merge_request.approval_rules.get(made.id).users) == [seats.user("approver")]
@@ -202,7 +203,7 @@ def test_set_approvers_makes_a_rule_and_the_second_time_changes_it(seats: Seats,
     assert made.id not in ids(merge_request.approval_rules.list(get_all=True))
 
 
-def test_a_merge_request_rule_takes_over_a_project_rule(seats: Seats) -> None:
+def test_a_merge_request_rule_copies_a_project_rule(seats: Seats) -> None:
     merge_request = seats.merge_request()
     source = seats.project().approvalrules.create(
         {"name": "Legal", "approvals_required": 1, "user_ids": [seats.user("approver")]}
@@ -214,7 +215,7 @@ def test_a_merge_request_rule_takes_over_a_project_rule(seats: Seats) -> None:
     assert (rule.name, rule.approvals_required, ids(rule.users)) == ("Legal", 2, [seats.user("approver")])
 
 
-def test_an_approval_is_given_and_taken_back(seats: Seats, served: Served) -> None:
+def test_an_approval_can_be_given_and_withdrawn(seats: Seats, served: Served) -> None:
     sha = str(served.service.world.one("merge_request").extra["sha"])
     seats.merge_request().approvals.set_approvers(1, [seats.user("approver")])
     mine = seats.merge_request("approver")
@@ -232,7 +233,7 @@ def test_an_approval_is_given_and_taken_back(seats: Seats, served: Served) -> No
 
 
 @pytest.mark.parametrize("bot", ["project_bot", "group_bot"])
-def test_a_bot_and_nobody_else_resets_approvals(seats: Seats, bot: str) -> None:
+def test_only_a_bot_resets_approvals(seats: Seats, bot: str) -> None:
     approvals = seats.merge_request().approvals
     for approver in ("approver", "second_approver"):
         seats.merge_request(approver).approve()
@@ -247,7 +248,7 @@ def test_a_bot_and_nobody_else_resets_approvals(seats: Seats, bot: str) -> None:
 # -- approval settings, for which the client has no objects ------------------------------------------------------------
 
 
-def test_settings_of_a_group_are_seen_by_its_projects(seats: Seats, served: Served) -> None:
+def test_settings_of_a_group_apply_to_its_projects(seats: Seats, served: Served) -> None:
     owner, group = seats.of("owner"), f"/groups/{served.id_of('group')}/merge_request_approval_setting"
     project = f"/projects/{served.id_of('project')}/merge_request_approval_setting"
     before: Any = owner.http_get(group)
@@ -266,7 +267,7 @@ def test_settings_of_a_group_are_seen_by_its_projects(seats: Seats, served: Serv
 
 
 @pytest.mark.parametrize("name", ["integrations", "services"])
-def test_an_integration_is_set_up_changed_and_disabled(seats: Seats, name: str) -> None:
+def test_an_integration_can_be_set_up_changed_and_disabled(seats: Seats, name: str) -> None:
     integrations = getattr(seats.project(), name)
     integrations.update("slack", {**SLACK, "pipeline_events": True, "note_events": False})
     (entry,) = integrations.list(get_all=True)
@@ -280,7 +281,7 @@ def test_an_integration_is_set_up_changed_and_disabled(seats: Seats, name: str) 
     assert integrations.list(get_all=True) == []
 
 
-def test_what_one_name_of_integrations_changes_the_other_shows(seats: Seats) -> None:
+def test_changes_under_one_name_of_integrations_show_under_the_other(seats: Seats) -> None:
     project = seats.project()
     project.services.update("mattermost", SLACK)
     assert [entry.slug for entry in project.integrations.list(get_all=True)] == ["mattermost"]
@@ -288,9 +289,9 @@ def test_what_one_name_of_integrations_changes_the_other_shows(seats: Seats) -> 
     assert project.services.list(get_all=True) == []
 
 
-def test_integrations_that_the_client_knows_are_there(seats: Seats) -> None:
+def test_all_integrations_that_the_client_knows_exist(seats: Seats) -> None:
     integrations = seats.project().integrations
-    # 400 asks for what the integration requires, so there is one.
+    # 400 means that a required parameter is missing, so the integration exists.
     known = [slug for slug in integrations.available() if answer_to_nothing(integrations, slug) == 400]
     assert len(known) >= 25
     assert answer_to_nothing(integrations, "no-such-integration") == 404
@@ -307,7 +308,7 @@ def answer_to_nothing(integrations: Any, slug: str) -> int:
 
 
 @pytest.mark.parametrize("batched", [False, True])
-def test_a_group_is_exported_and_its_files_downloaded(seats: Seats, served: Served, *, batched: bool) -> None:
+def test_a_group_can_be_exported_and_its_files_downloaded(seats: Seats, served: Served, *, batched: bool) -> None:
     client, path = seats.of("owner"), f"/groups/{served.id_of('export_group')}/export_relations"
     accepted: Any = client.http_post(path, post_data={"batched": batched})
     assert accepted["message"]
@@ -333,7 +334,7 @@ def until_ended(client: gitlab.Gitlab, path: str, seconds: float) -> list[Any]:
     raise AssertionError("the export did not end")
 
 
-def test_code_is_completed_with_either_kind_of_token(seats: Seats, served: Served) -> None:
+def test_code_completion_accepts_both_kinds_of_token(seats: Seats, served: Served) -> None:
     body = {"current_file": {"file_name": "a.py", "content_above_cursor": "def area(", "content_below_cursor": ""}}
     token = served.service.world.actors["developer"].token
     for client in (seats.by(private_token=token), seats.by(oauth_token=token)):
@@ -344,7 +345,7 @@ def test_code_is_completed_with_either_kind_of_token(seats: Seats, served: Serve
     assert refusal(error) == 404
 
 
-def test_who_completes_too_often_is_told_when_to_come_back(seats: Seats) -> None:
+def test_too_many_completions_are_refused_with_a_time_to_retry(seats: Seats) -> None:
     client = seats.of("developer")
     body = {"current_file": {"file_name": "a.py", "content_above_cursor": "x"}}
     for _ in range(60):
@@ -358,7 +359,7 @@ def test_who_completes_too_often_is_told_when_to_come_back(seats: Seats) -> None
 # -- pagination, identity and errors -----------------------------------------------------------------------------------
 
 
-def test_the_generator_of_the_client_walks_all_pages(seats: Seats, served: Served) -> None:
+def test_the_generator_of_the_client_reads_all_pages(seats: Seats, served: Served) -> None:
     allowlist = seats.project().job_token_scope.get().allowlist
     targets = [fixture.id for fixture in served.service.world.many("allowlist_projects")]
     for target in targets:
@@ -373,7 +374,7 @@ def test_the_generator_of_the_client_walks_all_pages(seats: Seats, served: Serve
 
 
 @pytest.mark.parametrize(("version", "keyset"), [("16.11", False), ("17.0", True)])
-def test_users_are_walked_as_the_version_asks_for(
+def test_users_are_paged_as_the_version_requires(
     seats_at: Callable[[str], Seats], version: str, *, keyset: bool
 ) -> None:
     seats = seats_at(version)
@@ -382,7 +383,7 @@ def test_users_are_walked_as_the_version_asks_for(
     assert {seats.user("owner"), seats.user("project_bot")} <= {user.id for user in found}
 
 
-def test_the_client_signs_in_and_asks_for_the_version(seats: Seats) -> None:
+def test_the_client_authenticates_and_reads_the_version(seats: Seats) -> None:
     client = seats.of("developer")
     client.auth()
     assert client.user is not None
@@ -390,7 +391,7 @@ def test_the_client_signs_in_and_asks_for_the_version(seats: Seats) -> None:
     assert client.version()[0].startswith("17.7")
 
 
-def test_a_path_is_as_good_as_a_number(seats: Seats, served: Served) -> None:
+def test_a_path_works_like_an_id(seats: Seats, served: Served) -> None:
     path = served.service.world.one("project").path
     assert path is not None
     by_path = seats.of("maintainer").projects.get(path)
@@ -398,7 +399,7 @@ def test_a_path_is_as_good_as_a_number(seats: Seats, served: Served) -> None:
     assert by_path.job_token_scope.get().attributes.keys() >= {"inbound_enabled", "outbound_enabled"}
 
 
-def test_refusals_come_as_the_exceptions_of_the_client(seats: Seats, served: Served) -> None:
+def test_refusals_become_the_exceptions_of_the_client(seats: Seats, served: Served) -> None:
     with pytest.raises(gitlab.GitlabAuthenticationError) as nobody:
         seats.by(private_token="no-such-token").projects.get(1, lazy=True).job_token_scope.get()
     with pytest.raises(gitlab.GitlabGetError) as unknown:
@@ -416,7 +417,7 @@ def test_refusals_come_as_the_exceptions_of_the_client(seats: Seats, served: Ser
 # -- a world made through the API alone --------------------------------------------------------------------------------
 
 
-def test_a_world_made_through_the_api_alone_is_good_for_a_review(seats: Seats) -> None:
+def test_a_world_made_through_the_api_alone_can_be_used_for_a_review(seats: Seats) -> None:
     admin = seats.of("admin")
     people = {}
     for name in ("ruth", "omar"):

@@ -1,4 +1,4 @@
-"""Malformed requests to every operation: never a server error, and a refused one changes nothing."""
+"""Malformed requests to every operation: never a server error, and a refused request changes nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ VERSIONS = ("12.3", "15.8", "17.7", "19.0")
 DRAWN_PER_ROUTE = 20
 ACTORS = (*("admin",) * 5, *("owner",) * 3, *("maintainer", "approver") * 2, "guest", "outsider", "project_bot")
 
-# Parameters that some operation reads, with a value that it could take.
+# Parameters that some operation reads, with a value that it could accept.
 PARAMETERS: dict[str, object] = {
     **dict.fromkeys(("name", "path", "username", "key", "ref", "target_branch", "start_branch"), "main"),
     **dict.fromkeys(("branch", "source_branch"), "free"),
@@ -114,7 +114,7 @@ DRAW = settings(
 )
 
 
-# What is made before anything is drawn: the path parameter that names it, and the call of the owner.
+# What is created before anything is drawn: the path parameter that identifies it, and the owner's call.
 RULE = {"name": "drawn", "approvals_required": 1, "user_ids": [6], "group_ids": [8]}
 FURNITURE: dict[str, tuple[str, str, dict[str, object]]] = {
     "approval_rule_id": ("POST", "projects/2/approval_rules", RULE),
@@ -135,7 +135,7 @@ FURNITURE: dict[str, tuple[str, str, dict[str, object]]] = {
 
 
 class StillClock(Clock):
-    """A clock that stands, so that nothing changes by itself between two looks at the store."""
+    """A clock that stands still, so that nothing changes by itself between two comparisons of the store."""
 
     passed = 1000.0
 
@@ -148,7 +148,7 @@ class StillClock(Clock):
 
 @dataclass(frozen=True)
 class Call:
-    """One request as it goes over the wire."""
+    """One request as it is sent over the network."""
 
     method: str
     path: str
@@ -158,7 +158,7 @@ class Call:
 
 
 class Wire:
-    """Hands requests to the application of one service without a network."""
+    """Passes requests to the application of one service without a network."""
 
     def __init__(self, service: Service, runner: asyncio.Runner) -> None:
         self.service = service
@@ -169,7 +169,7 @@ class Wire:
         self._beginning = service.store.snapshot()
 
     def reset(self) -> None:
-        """Bring back the seeded world with some more in it."""
+        """Restore the seeded world with some additional objects."""
         self.service.store.restore(self._beginning)
 
     def act(self, actor: str, method: str, path: str, values: object = None) -> object:
@@ -180,7 +180,7 @@ class Wire:
         return json.loads(body) if body and status < 300 else {}
 
     def _furnish(self) -> None:
-        """Make one of everything that a path can name, and whatever is made when it is first asked for."""
+        """Create one of everything that a path can identify, and whatever is created on first use."""
         for name, (method, path, values) in FURNITURE.items():
             shown = self.act("owner", method, path, values)
             number = shown.get("id") if isinstance(shown, dict) else None
@@ -195,7 +195,7 @@ class Wire:
                 self.act("admin", "GET", f"{kind}/{number}/approval_rules")
 
     def send(self, call: Call, *, gone: bool = False) -> tuple[int, bytes]:
-        """Return status and body of the answer; with `gone` the client leaves before the end of the body."""
+        """Return status and body of the response; with `gone` the client closes before the end of its body."""
         sent: list[dict[str, object]] = []
         messages: list[dict[str, Any]] = [
             {"type": "http.request", "body": call.body, "more_body": gone},
@@ -222,7 +222,7 @@ class Wire:
         return sent[0]["status"], b"".join(part["body"] for part in sent[1:])  # type: ignore[return-value,misc] # ASGI
 
     def refuses_harmlessly(self, call: Call) -> int:
-        """Send a request; it must not fail, and if refused must not change the store. Return the status."""
+        """Send a request, and return the status: never a server error, and a refusal must not change the store."""
         before = self.service.store.snapshot()
         status, body = self.send(call)
         assert 200 <= status < 500, (status, call, body[:500])
@@ -247,7 +247,7 @@ def wire() -> Iterator[Callable[[str], Wire]]:
 
 
 def segments_of(wire: Wire, route: Route) -> list[tuple[str, ...]]:
-    """Return for each segment of a path what makes sense there."""
+    """Return for each segment of a path the values that make sense there."""
     world = wire.service.world
     places = ("project", "fuzz_project") if route.subject is Kind.PROJECT else ("group", "export_group")
     sensible: dict[str, tuple[object, ...]] = {
@@ -330,7 +330,7 @@ BODY = st.one_of(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_no_malformed_request_to_any_operation_fails_or_changes_anything_when_refused(
+def test_no_malformed_request_causes_a_server_error_or_changes_when_refused(
     wire: Callable[[str], Wire], version: str
 ) -> None:
     tried = wire(version)
@@ -348,7 +348,7 @@ def test_no_malformed_request_to_any_operation_fails_or_changes_anything_when_re
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_everything_can_still_be_read_after_anything_was_deleted(wire: Callable[[str], Wire], version: str) -> None:
+def test_everything_can_still_be_read_after_any_deletion(wire: Callable[[str], Wire], version: str) -> None:
     tried = wire(version)
     service = tried.service
     token = {"private-token": service.world.actors["admin"].token, "host": "example.com"}
@@ -385,7 +385,7 @@ def test_every_other_method_of_every_path_is_refused(wire: Callable[[str], Wire]
             assert tried.refuses_harmlessly(Call(method, path, headers=headers)) in {404, 405}
 
 
-def test_what_a_client_began_to_send_before_it_went_away_is_not_acted_on(wire: Callable[[str], Wire]) -> None:
+def test_an_incomplete_request_of_a_closed_connection_has_no_effect(wire: Callable[[str], Wire]) -> None:
     tried = wire("17.7")
     headers = {"private-token": tried.service.world.actors["owner"].token, "content-type": "application/json"}
     path = f"/api/v4/projects/{tried.service.world.one('project').id}/job_token_scope"
@@ -397,7 +397,7 @@ def test_what_a_client_began_to_send_before_it_went_away_is_not_acted_on(wire: C
     assert tried.service.store.snapshot() != before
 
 
-def test_what_the_presenter_remembers_never_hides_a_change(wire: Callable[[str], Wire]) -> None:
+def test_the_cache_of_the_presenter_never_hides_a_change(wire: Callable[[str], Wire]) -> None:
     tried = wire("17.7")
     service, project = tried.service, tried.service.identities.projects[1]
     shown = service.present.limited_project(project)
@@ -432,7 +432,7 @@ RAW = (
 )
 
 
-def test_one_faulty_request_never_disturbs_another(served: Served) -> None:
+def test_one_faulty_request_never_affects_another(served: Served) -> None:
     def break_down(request: Request) -> Response:
         raise RuntimeError(request.route.key)
 

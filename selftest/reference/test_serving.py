@@ -40,7 +40,7 @@ def serving(version: str = "17.7", latency: float = 0) -> Iterator[tuple[subproc
 
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
-def test_serving_logs_every_request_and_ends_cleanly_when_told(kind: signal.Signals) -> None:
+def test_serving_logs_every_request_and_ends_cleanly_on_a_signal(kind: signal.Signals) -> None:
     token = prepared_service().world.actors["maintainer"].token
     with serving() as (process, url):
         assert httpx.get(f"{url}/api/v4/version", headers={"PRIVATE-TOKEN": token}).status_code == 200
@@ -53,7 +53,7 @@ def test_serving_logs_every_request_and_ends_cleanly_when_told(kind: signal.Sign
     assert (second[1:4], second[-1]) == (["GET", "/api/v4/user?private_token=***&x=1", "401"], "-")
 
 
-def test_a_request_under_way_is_finished_before_the_end() -> None:
+def test_a_request_in_progress_is_finished_before_the_end() -> None:
     with serving(latency=500) as (process, url), httpx.Client() as client:
         client.get(f"{url}/api/v4/version")
         with client.stream("GET", f"{url}/api/v4/version") as answer:
@@ -62,14 +62,14 @@ def test_a_request_under_way_is_finished_before_the_end() -> None:
         assert process.wait(timeout=10) == 0
 
 
-def test_serving_an_older_version_says_so() -> None:
+def test_a_server_of_an_older_version_says_its_version() -> None:
     token = prepared_service("16.1").world.actors["guest"].token
     with serving("16.1") as (_, url):
         assert httpx.get(f"{url}/api/v4/version", headers={"PRIVATE-TOKEN": token}).json()["version"] == "16.1.0"
 
 
 @pytest.mark.parametrize("listens", [True, False])
-def test_a_port_that_is_taken_is_named_in_the_error(*, listens: bool) -> None:
+def test_a_port_in_use_is_named_in_the_error(*, listens: bool) -> None:
     ready: list[str] = []
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -84,14 +84,14 @@ def test_a_port_that_is_taken_is_named_in_the_error(*, listens: bool) -> None:
     assert ready == []
 
 
-def test_a_line_of_the_log_can_be_read_whatever_was_asked_for() -> None:
+def test_a_line_of_the_log_is_readable_whatever_was_requested() -> None:
     moment = time.mktime((2024, 5, 1, 10, 20, 30, 0, 0, -1))
     entry = LogEntry("GET", "/api/v4/\x1b[31m\xff?access_token=abc&page=2", 404, 0.0123, "")
     assert log_line(entry, moment) == "10:20:30  GET    /api/v4/\\x1b[31m\\xff?access_token=***&page=2  404  12.3 ms  -"
     assert len(log_line(LogEntry("GET", "/x" * 10_000, 200, 0, "guest"), moment)) < 300
 
 
-def test_who_is_who_names_every_actor_with_token_and_every_fixture_with_id() -> None:
+def test_the_printed_list_names_actors_with_tokens_and_fixtures_with_ids() -> None:
     service = prepared_service("18.0")
     text = who_is_who(service, "http://127.0.0.1:1234")
     rows = {tuple(line.split()[:1]): line for line in text.splitlines() if line}

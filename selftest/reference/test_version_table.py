@@ -41,7 +41,7 @@ def made_events(served: Served) -> list[int]:
     ("path", "last_with_pages", "first_without"),
     [("/users", "16.11", "17.0"), ("/audit_events", "17.11", "18.0")],
 )
-def test_pages_by_number_give_way_to_pages_by_cursor(
+def test_pages_by_number_are_replaced_by_pages_by_cursor(
     serve: Serve, path: str, last_with_pages: str, first_without: str
 ) -> None:
     for version, keyset in ((last_with_pages, False), (first_without, True), (LATEST, True)):
@@ -57,12 +57,12 @@ def test_pages_by_number_give_way_to_pages_by_cursor(
         assert second.status_code == (405 if keyset else 200)
 
 
-def test_a_page_number_is_passed_over_where_the_choices_say_so(serve: Serve) -> None:
+def test_by_choice_a_page_number_is_ignored(serve: Serve) -> None:
     client = serve("17.0", Choices(offset_page_refused_code=None)).acting_as("admin")
     assert client.get("/users?page=2&per_page=2").json() == client.get("/users?per_page=2").json()
 
 
-def test_a_cursor_leads_downwards_too_and_a_broken_one_is_refused(serve: Serve) -> None:
+def test_a_cursor_works_in_descending_order_and_an_invalid_one_is_refused(serve: Serve) -> None:
     client = serve("17.0").acting_as("guest")
     ids = [user["id"] for user in client.get("/users", params={"sort": "desc", "per_page": 4}).json()]
     assert ids == sorted(ids, reverse=True)
@@ -79,7 +79,7 @@ def test_a_cursor_leads_downwards_too_and_a_broken_one_is_refused(serve: Serve) 
         ("/projects/{}/packages", "pipelines"),
     ],
 )
-def test_a_field_of_listed_entries_goes_with_17_0(serve: Serve, path: str, field: str) -> None:
+def test_a_field_of_listed_entries_is_removed_in_17_0(serve: Serve, path: str, field: str) -> None:
     seen = {}
     for version in ("16.11", "17.0", LATEST):
         served = serve(version)
@@ -138,7 +138,7 @@ def test_settings_and_appearance_are_for_administrators(served: Served) -> None:
         assert served.acting_as("owner").get(path).status_code == 403
 
 
-def test_the_tree_of_a_missing_path_is_not_found_from_17_7(serve: Serve) -> None:
+def test_the_tree_of_a_missing_path_is_not_found_from_17_7_on(serve: Serve) -> None:
     for version, status in (("17.6", 200), ("17.7", 404), (LATEST, 404)):
         served = serve(version)
         client, path = served.acting_as("maintainer"), f"/projects/{served.id_of('project')}/repository/tree"
@@ -159,7 +159,7 @@ def test_the_tree_of_a_missing_path_is_not_found_from_17_7(serve: Serve) -> None
         assert client.get(path, params={"ref": "no-such-branch"}).status_code == 404
 
 
-def test_audit_events_tell_what_happened_to_a_project(served: Served) -> None:
+def test_audit_events_show_what_happened_to_a_project(served: Served) -> None:
     owner, project = served.acting_as("owner"), served.id_of("project")
     path = f"/projects/{project}/audit_events"
     before = {event["id"] for event in owner.get(path).json()}
@@ -173,7 +173,7 @@ def test_audit_events_tell_what_happened_to_a_project(served: Served) -> None:
 
 
 @pytest.mark.parametrize("place", ["issues", "merge_requests"])
-def test_the_confidentiality_of_a_note_is_no_longer_switched_from_18_0(serve: Serve, place: str) -> None:
+def test_the_confidentiality_of_a_note_cannot_be_switched_from_18_0_on(serve: Serve, place: str) -> None:
     for version, choices, status, switched in (
         ("17.11", Choices(), 200, True),
         ("18.0", Choices(), 200, False),
@@ -242,7 +242,7 @@ def test_a_password_becomes_a_token_until_19_0(serve: Serve) -> None:
         assert served.anonymous().post("/oauth/token", data=form).status_code == 404
 
 
-def test_runners_register_by_a_token_that_a_reset_replaces(served: Served) -> None:
+def test_runners_register_with_a_token_that_a_reset_replaces(served: Served) -> None:
     project, group = served.id_of("project"), served.id_of("group")
     resets = {
         "admin": "/runners/reset_registration_token",
@@ -257,7 +257,7 @@ def test_runners_register_by_a_token_that_a_reset_replaces(served: Served) -> No
         assert served.acting_as("developer").post(path).status_code == 403
 
 
-def test_runner_registration_is_gone_by_choice(serve: Serve) -> None:
+def test_by_choice_runner_registration_is_gone(serve: Serve) -> None:
     served = serve(LATEST, Choices(runner_registration_gone=True))
     client = served.acting_as("admin")
     paths = [
@@ -267,5 +267,5 @@ def test_runner_registration_is_gone_by_choice(serve: Serve) -> None:
     assert {client.post(path, json={"token": "x"}).status_code for path in ("/runners", *paths)} == {410}
 
 
-def test_registration_endpoints_need_a_caller_like_all_others(served: Served) -> None:
+def test_registration_endpoints_require_a_caller_like_all_others(served: Served) -> None:
     assert served.anonymous().post("/runners", json={"token": "x"}).status_code == 401

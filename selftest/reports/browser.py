@@ -1,4 +1,4 @@
-"""A real browser, where there is one: what a page prints, and what its script comes to."""
+"""A real browser, if one is installed: what a page prints, and what its script returns."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def printed_pages(page: Path) -> int:
 
 
 def evaluated(page: Path, script: str, *, libraries: str = "", width: int = 1400) -> Any:
-    """Load a copy of a page that ends with a script, whose promise gives what is returned here."""
+    """Load a copy of a page with a script at its end, and return what the script's promise gives."""
     asked = (
         f"<script>{libraries}</script><script>addEventListener('load', async () => {{"
         f"const answer = await (async () => {{ {script} }})();"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
 from conformance.reports import render_all
+from selftest.npm import with_packages
 from selftest.reports.report_samples import SAMPLES
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def rendered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Give for each sample the folder with all its reports."""
+    """Return for each sample the folder with all its reports."""
     folders = {}
     for name, record in SAMPLES.items():
         folders[name] = tmp_path_factory.mktemp("report") / "made" / "by" / "render"
@@ -25,19 +24,10 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return folders
 
 
-_NPM = shutil.which("npm")
 _TOOLS = ("ctrf@0.3.0", "allure@3.18.0", "axe-core@4.14.1")
 
 
 @pytest.fixture(scope="session")
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a folder with tools of others, from npm's cache or its registry; skip where there are none."""
-    if _NPM is None:
-        pytest.skip("no npm on this machine")
-    folder = tmp_path_factory.mktemp("tools")
-    command = [_NPM, "install", "--no-audit", "--no-fund", "--prefer-offline", "--prefix", str(folder), *_TOOLS]
-    try:
-        subprocess.run(command, capture_output=True, check=True, timeout=180)
-    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-        pytest.skip(f"npm could not install {', '.join(_TOOLS)}: {error}")
-    return folder
+    """Return a folder with npm packages, from npm's cache or its registry; skip if they cannot be installed."""
+    return with_packages(tmp_path_factory.mktemp("tools"), *_TOOLS)

@@ -1,4 +1,4 @@
-"""Records made by hand: each the smallest that shows one thing a report must get right."""
+"""Records made by hand: each is the smallest that shows one thing that a report must do right."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from conformance.results.record import (
     TestOutcome,
 )
 from conformance.results.recorder import Recorder
+from conformance.results.verdicts import add_up
 
 STORY = "tests/scenarios/test_job_token_scope.py::test_switching_the_limit"
 FUZZ = "tests/contract/test_operations.py::test_answers[GET /projects/{id}]"
@@ -61,7 +62,7 @@ EXCHANGE = Evidence(
 
 
 def planned(name: str, **changes: Any) -> PlannedRequirement:
-    """Plan a requirement that the target owes, and that the story is there to verify."""
+    """Plan a requirement that must be met, verified by the scenario."""
     entry = PlannedRequirement(
         id=name,
         area=name.split(".", maxsplit=1)[0],
@@ -77,23 +78,23 @@ def planned(name: str, **changes: Any) -> PlannedRequirement:
 
 
 def passed(name: str, *, claimed: bool = True) -> Check:
-    """Let a check hold."""
+    """Make a check that holds."""
     return Check(name, Outcome.PASSED, STORY, claimed=claimed)
 
 
 def failed(name: str, expected: str = "204 without a body", actual: str = "204 with 20 bytes", **more: Any) -> Check:
-    """Let a check fail, with one exchange as evidence."""
+    """Make a check that fails, with one exchange as evidence."""
     check = Check(name, Outcome.FAILED, STORY, expected=expected, actual=actual, evidence=(EXCHANGE,))
     return replace(check, **more)
 
 
 def left_open(name: str, reason: Reason, outcome: Outcome = Outcome.INCONCLUSIVE) -> Check:
-    """Leave a requirement open."""
+    """Make a check that is inconclusive."""
     return Check(name, outcome, STORY, reason=reason, detail=f"{reason} in this sample")
 
 
 def observed(name: str, what: str) -> Check:
-    """Observe what the target chose."""
+    """Record an observation."""
     return Check(name, Outcome.OBSERVED, STORY, detail=what)
 
 
@@ -104,9 +105,26 @@ def record(
     footer: Footer | None = FOOTER,
     header: Header = HEADER,
 ) -> RunRecord:
-    """Put a record together; its one test took three seconds unless told otherwise."""
+    """Make a record; its only test took three seconds unless stated otherwise."""
     ends = (TestEnd(STORY, TestOutcome.PASSED, 3.0, 30),) if tests is None else tests
     return RunRecord(header, plan, checks, ends, footer)
+
+
+def written(run: RunRecord, folder: Path) -> Path:
+    """Write a record as a run does, with the verdict in its footer, and return its file."""
+    recorder = Recorder(folder / "results.jsonl")
+    recorder.write(run.header)
+    recorder.write_plan(run.plan)
+    for check in run.checks:
+        recorder.write(check)
+    for end in run.tests:
+        recorder.write(end)
+    if run.footer is None:
+        recorder.close()
+    else:
+        result = add_up(run)
+        recorder.close_with(replace(run.footer, verdict=result.verdict, exit_code=result.exit_code))
+    return recorder.file
 
 
 CONFORMANT = record(
@@ -161,7 +179,7 @@ BROKEN = record(
     ),
 )
 
-#: Broken after all its checks: no requirement tells.
+#: Broken after all its checks: no requirement shows it.
 BROKEN_LATE = record(
     planned("scope.read"),
     checks=(passed("scope.read"),),
@@ -189,7 +207,7 @@ UNSTABLE = record(
     header=replace(HEADER, subjects=("service=sha256:" + "0f" * 32,)),
 )
 
-#: All that fails is known to fail; one entry of the list holds again.
+#: All failures are known; one entry of the baseline holds again.
 WAIVED = record(
     planned("scope.read", known_failure=KnownFailure("ticket 11", "team A", "2026-12-31")),
     planned("scope.switch", known_failure=KnownFailure("ticket 12", "team B", "2026-12-31", "https://example.com/12")),
@@ -202,7 +220,7 @@ _NASTY = (
     "\x00\x08\x1b[31mred\x1b[0m \x7f\x9f ]]> </script><script>alert(1)</script> <!-- `` ``` | "
     "\ud800 \u202e \uffff {{ 7*7 }} \U0001f600 \r\n \r"
 )
-#: Nothing here may break a format or act as its markup.
+#: Nothing in it may break a format or act as markup.
 ODD = record(
     planned(
         f"scope.{_NASTY}", area=_NASTY, statement=_NASTY, section=_NASTY, detail=_NASTY, when=_NASTY, tests=(_NASTY,)
@@ -258,23 +276,13 @@ def _shard(number: int, ran: str, *checks: Check, footer: Footer | None = FOOTER
 
 
 def merged(*shards: RunRecord) -> RunRecord:
-    """Put the records of shards together, as `conformance merge` does."""
+    """Merge the records of shards, as `conformance merge` does."""
     with TemporaryDirectory() as folder:
         parts = []
         for number, shard in enumerate(shards):
-            recorder = Recorder(Path(folder) / str(number) / "results.jsonl")
-            recorder.write(shard.header)
-            recorder.write_plan(shard.plan)
-            for check in shard.checks:
-                recorder.write(check)
-            for end in shard.tests:
-                recorder.write(end)
-            if shard.footer is None:
-                recorder.close()
-            else:
-                recorder.close_with(shard.footer)
-            rows = tuple(json.loads(line) for line in recorder.file.read_text(encoding="utf-8").splitlines())
-            parts.append(Part(f"shard {number + 1}", read_record(recorder.file), rows))
+            file = written(shard, Path(folder) / str(number))
+            rows = tuple(json.loads(line) for line in file.read_text(encoding="utf-8").splitlines())
+            parts.append(Part(f"shard {number + 1}", read_record(file), rows))
         return merge_into(Recorder(Path(folder) / "all" / "results.jsonl"), parts)[0]
 
 
@@ -284,7 +292,7 @@ MERGED = merged(_FIRST, _shard(2, FUZZ, *_SECOND))
 #: The second shard is missing.
 MERGED_IN_PART = merged(_FIRST)
 
-#: A test that was selected saw in passing that what nobody selected is violated.
+#: A selected test has shown that a requirement outside the selection is violated.
 BESIDE = replace(
     record(
         planned("scope.read"),

@@ -49,7 +49,7 @@ def test_no_result_hides_behind_another(name: str, rendered: dict[str, Path]) ->
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_results_have_only_the_fields_of_allure(name: str, rendered: dict[str, Path]) -> None:
+def test_results_have_only_fields_of_the_allure_format(name: str, rendered: dict[str, Path]) -> None:
     known = {field.name for field in Result.__attrs_attrs__}
     for result in _results(rendered[name]):
         assert set(result) <= known
@@ -57,7 +57,7 @@ def test_results_have_only_the_fields_of_allure(name: str, rendered: dict[str, P
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_every_attachment_is_there_and_none_is_left_over(name: str, rendered: dict[str, Path]) -> None:
+def test_every_attachment_exists_and_no_other_file(name: str, rendered: dict[str, Path]) -> None:
     named = [
         part["source"]
         for result in _results(rendered[name])
@@ -68,7 +68,7 @@ def test_every_attachment_is_there_and_none_is_left_over(name: str, rendered: di
     assert sorted(named) == sorted(files)
 
 
-def test_statuses_tell_apart_what_was_not_verified(rendered: dict[str, Path]) -> None:
+def test_statuses_show_what_was_not_verified(rendered: dict[str, Path]) -> None:
     statuses = {name: result["status"] for name, result in _by_name(rendered["incomplete"]).items()}
     assert statuses == {
         "scope.read": "passed",
@@ -83,7 +83,7 @@ def test_statuses_tell_apart_what_was_not_verified(rendered: dict[str, Path]) ->
     assert len(statuses) == len(INCOMPLETE.plan)
 
 
-def test_what_the_suite_broke_on_is_broken_and_not_failed(rendered: dict[str, Path]) -> None:
+def test_a_test_on_which_the_suite_broke_is_broken_and_not_failed(rendered: dict[str, Path]) -> None:
     results = _by_name(rendered["broken"])
     assert results["scope.switch"]["status"] == "broken"
     assert results[f"broken test: {BROKEN.tests[1].test}"]["status"] == "broken"
@@ -106,12 +106,12 @@ def test_a_failure_says_where_it_belongs_and_how_to_repeat_it(rendered: dict[str
     assert text.endswith("204    after 12.5 ms\n\nan undue <b>body</b>\n")
 
 
-def test_a_hint_weighs_less_than_a_must(rendered: dict[str, Path]) -> None:
+def test_a_should_has_a_lower_severity_than_a_must(rendered: dict[str, Path]) -> None:
     assert _labels(_by_name(rendered["non-conformant"])["scope.hint"], "severity") == ["minor"]
     assert _labels(_by_name(rendered["conformant"])["scope.page-size"], "severity") == ["trivial"]
 
 
-def test_history_follows_the_requirement_of_one_target_through_its_versions(tmp_path: Path) -> None:
+def test_history_follows_a_requirement_of_one_target_through_its_versions(tmp_path: Path) -> None:
     histories = {}
     for name, header in {
         "before": HEADER,
@@ -124,6 +124,6 @@ def test_history_follows_the_requirement_of_one_target_through_its_versions(tmp_
     assert not set(histories["before"].values()) & set(histories["elsewhere"].values())
 
 
-def test_time_begins_with_the_run(rendered: dict[str, Path]) -> None:
+def test_times_start_with_the_run(rendered: dict[str, Path]) -> None:
     first = _results(rendered["conformant"])[0]
     assert (first["start"], first["stop"] - first["start"]) == (1772359200000, 1000)

@@ -15,7 +15,7 @@ def _call(request: str, status: int = 200) -> Evidence:
 
 
 def _groups(*checks: tuple[str, str, str]) -> list[list[str]]:
-    """Return the ids that stand together, of checks that each say: id, request, actual."""
+    """Return the ids that are grouped together, for checks given as id, request, actual."""
     run = record(
         *(planned(name) for name in dict.fromkeys(name for name, _, _ in checks)),
         checks=tuple(failed(name, actual=actual, evidence=(_call(call),)) for name, call, actual in checks),
@@ -40,7 +40,7 @@ def test_another_operation_or_another_answer_is_another_cause() -> None:
     ) == [["a.one"], ["a.two"], ["a.three"], ["a.four"]]
 
 
-def test_who_is_served_unduly_and_what_is_served_wrongly_are_causes_of_their_own() -> None:
+def test_serving_a_wrong_caller_and_serving_wrongly_are_separate_causes() -> None:
     undue = {"expected": "a refusal (any 4xx)", "actual": "status 200"}
     run = record(
         planned("a.no-content"),
@@ -61,7 +61,7 @@ def test_who_is_served_unduly_and_what_is_served_wrongly_are_causes_of_their_own
     ]
 
 
-def test_a_requirement_that_failed_for_several_reasons_stands_with_most_others() -> None:
+def test_a_requirement_with_several_causes_is_listed_with_the_most_others() -> None:
     assert _groups(
         ("a.one", "GET /api/v4/a", "its own"),
         ("a.one", "GET /api/v4/b", "shared"),
@@ -69,7 +69,7 @@ def test_a_requirement_that_failed_for_several_reasons_stands_with_most_others()
     ) == [["a.one", "a.two"]]
 
 
-def test_a_warning_never_hides_below_a_violation_nor_the_other_way_round() -> None:
+def test_warnings_and_violations_are_never_one_cause() -> None:
     run = record(
         planned("a.hint", level="should"),
         planned("a.duty"),
@@ -87,7 +87,7 @@ def _repeated(*calls: Evidence) -> tuple[str, ...]:
     return to_repeat(failed("a.one", evidence=calls)).commands
 
 
-def test_a_failure_is_repeated_by_what_was_changed_before_and_the_call_that_shows_it() -> None:
+def test_a_failure_is_repeated_with_the_changes_before_and_the_call_that_shows_it() -> None:
     made, gone = _call("POST /api/v4/projects/7/list", 201), _call("DELETE /api/v4/projects/a%2Fb/list/3", 204)
     look = _call("GET /api/v4/projects/7/list")
     assert _repeated(made, look, gone) == (made.curl, gone.curl)
@@ -97,7 +97,7 @@ def test_a_failure_is_repeated_by_what_was_changed_before_and_the_call_that_show
     assert _repeated() == ()
 
 
-def test_what_was_refused_or_changed_another_thing_is_not_repeated() -> None:
+def test_refused_calls_and_changes_of_other_things_are_not_repeated() -> None:
     shown = _call("PUT /api/v4/projects/7/integrations/chat")
     others = (_call("PUT /api/v4/projects/8/integrations/chat"), _call("PUT /api/v4/projects/7/integrations/mail"))
     refused = replace(shown, status=403)
@@ -106,7 +106,7 @@ def test_what_was_refused_or_changed_another_thing_is_not_repeated() -> None:
     assert _repeated(shown, refused, look) == (shown.curl, refused.curl, look.curl)
 
 
-def test_what_was_made_and_deleted_before_it_was_made_anew_is_not_repeated() -> None:
+def test_creating_and_deleting_before_creating_again_is_not_repeated() -> None:
     made, gone = _call("POST /api/v4/projects/7/list", 201), _call("DELETE /api/v4/projects/7/list/3", 204)
     by_path, other = _call("DELETE /api/v4/projects/a%2Fb/list/3", 204), _call("PUT /api/v4/projects/7/switch")
     assert _repeated(made, by_path, other, made, gone) == (other.curl, made.curl, gone.curl)

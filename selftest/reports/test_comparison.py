@@ -1,4 +1,4 @@
-"""Several targets beside each other, in the forms of a comparison."""
+"""Several targets side by side, in the formats of a comparison."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ def comparison() -> Comparison:
     return compare_targets({"staging": Facts.of(SOUND), "canary": Facts.of(FAULTY)})
 
 
-def test_only_what_is_not_alike_stands_in_a_comparison(comparison: Comparison) -> None:
+def test_a_comparison_has_only_differences(comparison: Comparison) -> None:
     assert [(row.name, row.cells) for row in comparison.requirements] == [("scope.writes", ("passed", "failed"))]
     assert [row.name for row in comparison.observations] == ["scope.chosen"]
     assert [row.cells for row in comparison.speed] == [("5 / 10", "50 / 100")]
     assert comparison.alike == 2
 
 
-def test_runs_that_are_alike_differ_in_nothing() -> None:
+def test_equal_runs_have_no_differences() -> None:
     comparison = compare_targets({"one": Facts.of(SOUND), "other": Facts.of(SOUND)})
     assert not comparison.requirements
     assert not comparison.observations
 
 
-def test_a_target_that_could_not_run_is_held_against_nobody() -> None:
+def test_a_target_that_could_not_be_tested_causes_no_difference() -> None:
     gone = replace(record(planned("scope.reads"), planned("scope.writes")), footer=replace(FOOTER, could_not_run=True))
     runs = {"one": Facts.of(SOUND), "gone": Facts.of(gone), "other": Facts.of(SOUND)}
     comparison = compare_targets(runs)
@@ -58,13 +58,13 @@ def test_a_target_that_could_not_run_is_held_against_nobody() -> None:
     assert [row.name for row in compare_targets({**runs, "canary": Facts.of(FAULTY)}).requirements] == ["scope.writes"]
 
 
-def test_every_form_of_a_comparison_names_targets_and_differences(comparison: Comparison) -> None:
+def test_every_format_of_a_comparison_names_targets_and_differences(comparison: Comparison) -> None:
     for text in (comparison_as_html(comparison), comparison_as_markdown(comparison)):
         assert all(word in text for word in ("staging", "canary", "scope.writes", "scope.chosen", "GET /things"))
         assert "<b>100</b>" not in text
     assert json.loads(comparison_as_json(comparison))["requirements"][0]["cells"] == ["passed", "failed"]
 
 
-def test_one_run_is_no_comparison() -> None:
+def test_a_single_run_cannot_be_compared() -> None:
     with pytest.raises(UsageError, match="at least two"):
         compare_targets({"one": Facts.of(SOUND)})

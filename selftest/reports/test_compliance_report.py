@@ -46,7 +46,7 @@ LONG = "something that takes rather many words to tell, such as where it is and 
 
 
 def worst() -> RunRecord:
-    """Return a run in which nearly everything failed or is open, each for a reason of its own, in many words."""
+    """Return a run in which nearly everything failed or is open, each for its own reason, with long texts."""
     rows, checks = [], []
     for number in range(900):
         name = f"area-{number % 17}.a-rather-long-name-of-a-thing.and-what-it-does-{number}"
@@ -64,14 +64,14 @@ def worst() -> RunRecord:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_it_says_the_verdict_in_a_sentence(name: str) -> None:
+def test_it_states_the_verdict_in_a_sentence(name: str) -> None:
     facts = Facts.of(SAMPLES[name])
     text = compliance.render(facts)
     assert f'<span class="word">{VERDICTS[name]}</span>' in text
     assert compliance.sentence(facts).endswith(".")
 
 
-def test_the_sentence_of_a_violation_and_of_a_gap_can_be_told_apart() -> None:
+def test_the_sentences_about_a_violation_and_about_a_gap_differ() -> None:
     said = {name: compliance.sentence(Facts.of(SAMPLES[name])) for name in SAMPLES}
     assert said["conformant"] == (
         "staging does what the specification demands of it: each of the 2 statements that apply to it was tried, "
@@ -87,7 +87,7 @@ def test_the_sentence_of_a_violation_and_of_a_gap_can_be_told_apart() -> None:
     assert said["broken"].startswith("A test of the suite itself broke")
 
 
-def test_what_was_tested_is_named_with_its_digest() -> None:
+def test_the_tested_artifact_is_named_with_its_digest() -> None:
     named = replace(CONFORMANT, header=replace(HEADER, subjects=("service=sha256:" + "ab" * 32,)))
     assert f"<code>service=sha256:{'ab' * 32}</code>" in compliance.render(Facts.of(named))
     assert "<code>--subject NAME=DIGEST</code> names it" in compliance.render(Facts.of(CONFORMANT))
@@ -103,7 +103,7 @@ RULES = (
 )
 
 
-def test_the_grid_blames_the_operation_and_the_caller_that_failed() -> None:
+def test_the_grid_marks_the_operation_and_the_caller_that_failed() -> None:
     guest = replace(EXCHANGE, actor="guest", request="PUT /api/v4/things")
     run = record(
         planned("scope.served", tests=(READ, WRITE)),
@@ -123,7 +123,7 @@ def test_the_grid_blames_the_operation_and_the_caller_that_failed() -> None:
     }
 
 
-def test_the_grid_shows_what_was_not_seen_as_open_and_what_is_not_owed_as_neither() -> None:
+def test_the_grid_separates_open_cells_from_those_that_do_not_apply() -> None:
     run = record(
         planned("scope.served", status="not applicable", reason=Reason.VERSION, tests=()),
         planned("scope.refused", tests=(READ, WRITE)),
@@ -135,7 +135,7 @@ def test_the_grid_shows_what_was_not_seen_as_open_and_what_is_not_owed_as_neithe
     assert {actor: cell.sign for actor, cell in cells.items()} == {"maintainer": "S -", "guest": "R ?"}
 
 
-def test_the_grid_calls_nothing_verified_of_an_operation_that_no_test_calls() -> None:
+def test_the_grid_has_nothing_verified_for_an_operation_that_no_test_calls() -> None:
     run = record(
         planned("scope.served", tests=(READ,)),
         planned("scope.refused", tests=(READ,)),
@@ -148,7 +148,7 @@ def test_the_grid_calls_nothing_verified_of_an_operation_that_no_test_calls() ->
     assert signs == {"GET /things": "R", "PUT /things": "R ?", "PUT /others": "R -"}
 
 
-def test_a_fixture_that_is_not_in_the_profile_keeps_every_cell_open() -> None:
+def test_a_fixture_that_is_not_in_the_profile_leaves_every_cell_open() -> None:
     lacking = left_open("scope.refused", Reason.PREREQUISITE_MISSING)
     run = record(
         planned("scope.refused", tests=(READ,)),
@@ -159,7 +159,7 @@ def test_a_fixture_that_is_not_in_the_profile_keeps_every_cell_open() -> None:
     assert compliance.grid(run, add_up(run).rows).rows[0].cells["guest"].sign == "R ?"
 
 
-def test_who_is_not_in_the_profile_keeps_nobody_elses_cell_open() -> None:
+def test_an_actor_that_is_not_in_the_profile_leaves_only_its_own_cell_open() -> None:
     lacking = left_open("scope.refused", Reason.PREREQUISITE_MISSING)
     run = record(
         planned("scope.refused", tests=(READ,)),
@@ -172,7 +172,7 @@ def test_who_is_not_in_the_profile_keeps_nobody_elses_cell_open() -> None:
     assert {actor: cell.sign for actor, cell in cells.items()} == {"guest": "R", "reporter": "R ?"}
 
 
-def test_a_fixture_that_only_lets_the_run_look_at_more_is_told_where_it_lacks() -> None:
+def test_an_optional_fixture_is_reported_as_missing_if_the_scope_could_use_it() -> None:
     run = record(planned("scope.read"), checks=(passed("scope.read"),))
     known: dict[str, object] = {name: {"id": 1} for name in SHOWING_MORE}
     del known["inner_group"]
@@ -182,7 +182,7 @@ def test_a_fixture_that_only_lets_the_run_look_at_more_is_told_where_it_lacks() 
         assert ("<dt>not named</dt><dd>inner_group:" in compliance.render(facts)) is told
 
 
-def test_gaps_of_the_same_reason_stand_together_the_most_urgent_first() -> None:
+def test_gaps_with_the_same_reason_are_together_the_most_urgent_first() -> None:
     run = record(
         *(planned(f"scope.thing-{number}") for number in range(5)),
         planned("scope.hint", level="should"),
@@ -200,7 +200,7 @@ def test_gaps_of_the_same_reason_stand_together_the_most_urgent_first() -> None:
     assert (second.reason, second.owed) == ("nothing to look at", 0)
 
 
-def test_what_is_not_begun_or_deselected_is_one_gap_whatever_its_tests() -> None:
+def test_deselected_requirements_are_one_gap_whatever_their_tests() -> None:
     rows = [planned(f"scope.thing-{number}", tests=(f"tests/a/test_b.py::test_c[{number}]",)) for number in range(4)]
     ends = tuple(TestEnd(row.tests[0], TestOutcome.DESELECTED, detail="by an option") for row in rows)
     facts = Facts.of(record(*rows, tests=ends))
@@ -209,7 +209,7 @@ def test_what_is_not_begun_or_deselected_is_one_gap_whatever_its_tests() -> None
     assert "<dd>0 of 4, random choices" in compliance.render(facts)
 
 
-def test_what_was_not_owed_is_named_with_why_and_of_an_area_that_is_not_claimed_only_how_many() -> None:
+def test_what_does_not_apply_is_listed_and_areas_outside_the_scope_are_counted() -> None:
     later = {"status": "not applicable", "reason": Reason.VERSION, "detail": "holds from 18.0", "tests": ()}
     outside = {"status": "not applicable", "reason": Reason.OUT_OF_SCOPE, "detail": "not claimed", "tests": ()}
     run = record(
@@ -238,7 +238,7 @@ def _open(name: str, detail: str) -> Check:
     return replace(left_open(name, Reason.PREREQUISITE_MISSING, Outcome.NOT_TESTED), detail=detail)
 
 
-def test_every_open_statement_is_named_and_those_of_one_reason_together() -> None:
+def test_every_open_requirement_is_named_and_grouped_by_reason() -> None:
     many = [f"scope.statement-{number}" for number in range(60)]
     lacking = {
         f"hooks.of-{name}": f"no integration of the profile has {name}: name one that has, with it among its parameters"
@@ -257,19 +257,19 @@ def test_every_open_statement_is_named_and_those_of_one_reason_together() -> Non
     assert "more reason" not in compliance.render(Facts.of(run))
 
 
-def test_it_names_who_ran_it_and_speaks_of_one_statement_as_one() -> None:
+def test_it_names_who_ran_it_and_uses_the_singular_for_one_requirement() -> None:
     run = record(planned("scope.read"), checks=(passed("scope.read"),), header=replace(HEADER, run_by="kim on build-7"))
     text = compliance.render(Facts.of(run))
     assert "<dt>run by</dt><dd>kim on build-7</dd>" in text
     assert "the one statement that applies to it was tried, and held." in text
 
 
-def test_a_path_of_the_grid_breaks_before_a_slash() -> None:
+def test_a_path_of_the_grid_may_break_before_a_slash() -> None:
     run = replace(record(planned("scope.read")), access=RULES)
     assert "<code>GET <wbr>/things</code>" in compliance.render(Facts.of(run))
 
 
-def test_what_was_left_changed_is_told() -> None:
+def test_what_stayed_changed_is_reported() -> None:
     left = record(planned("scope.read"), footer=replace(FOOTER, left=("an entry of the allowlist of project 7",)))
     assert "<li>an entry of the allowlist of project 7</li>" in compliance.render(Facts.of(left))
     assert "what it changed was put back" in compliance.render(Facts.of(CONFORMANT))
@@ -278,7 +278,7 @@ def test_what_was_left_changed_is_told() -> None:
 
 @needs_browser
 @pytest.mark.parametrize("name", ["worst", "odd", "empty"])
-def test_it_prints_to_six_pages_at_most(name: str, tmp_path: Path) -> None:
+def test_it_prints_on_six_pages_at_most(name: str, tmp_path: Path) -> None:
     (page,) = render(worst() if name == "worst" else SAMPLES[name], ["compliance"], tmp_path)
     assert 1 <= printed_pages(page) <= 6
 
@@ -294,7 +294,7 @@ def test_a_caller_without_evidence_leaves_the_cell_open() -> None:
     assert compliance.grid(run, add_up(run).rows).rows[0].cells["guest"].sign == "R ?"
 
 
-def test_a_damaged_record_is_not_vouched_for_by_the_digest_it_once_had() -> None:
+def test_a_damaged_record_is_not_attested_by_its_former_digest() -> None:
     whole = replace(CONFORMANT, footer=replace(FOOTER, digest="ab12"))
     damaged = replace(whole, damage=("line 4 of the record cannot be read",))
     pages = ["".join(compliance.render(Facts.of(each))) for each in (whole, damaged)]

@@ -1,4 +1,4 @@
-"""What changed between two runs."""
+"""What differs between two runs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from conformance.contract.yaml_files import first_problem
 from conformance.reports.diff import Difference, Sort, as_html, as_json, as_markdown, as_text, compare
 from conformance.reports.facts import Facts
 from conformance.results.record import Latency, Outcome, Reason, RunRecord
-from conformance.results.recorder import Recorder
 from selftest.reports.report_samples import (
-    FOOTER,
     HEADER,
     SAMPLES,
     failed,
@@ -25,6 +23,7 @@ from selftest.reports.report_samples import (
     passed,
     planned,
     record,
+    written,
 )
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ def _found(old: RunRecord, new: RunRecord) -> Difference:
     return compare(Facts.of(old), Facts.of(new))
 
 
-def test_every_sort_of_change_is_found_and_named() -> None:
+def test_every_kind_of_change_is_found_and_named() -> None:
     found = {change.sort: change.name for change in _found(OLD, NEW).changes}
     assert found == {
         Sort.FAILING: "scope.breaks",
@@ -89,7 +88,7 @@ def test_a_run_does_not_differ_from_itself(name: str) -> None:
     assert as_text(found, ()).splitlines()[2].startswith("no regression: ")
 
 
-def test_a_statement_that_is_new_and_fails_is_newly_failing() -> None:
+def test_a_new_requirement_that_fails_is_newly_failing() -> None:
     found = _found(record(planned("scope.old")), record(planned("scope.new"), checks=(failed("scope.new"),)))
     assert [(change.sort, change.name) for change in found.changes] == [
         (Sort.FAILING, "scope.new"),
@@ -97,7 +96,7 @@ def test_a_statement_that_is_new_and_fails_is_newly_failing() -> None:
     ]
 
 
-def test_what_a_newer_version_no_longer_owes_is_no_loss_and_what_is_not_declared_is() -> None:
+def test_what_no_longer_applies_is_no_loss_but_an_undeclared_feature_is() -> None:
     old = record(planned("scope.read"), checks=(passed("scope.read"),))
 
     def dropped(reason: Reason) -> RunRecord:
@@ -107,12 +106,12 @@ def test_what_a_newer_version_no_longer_owes_is_no_loss_and_what_is_not_declared
     assert [change.sort for change in _found(old, dropped(Reason.FEATURE_NOT_DECLARED)).changes] == [Sort.LOST]
 
 
-def test_what_was_not_selected_is_no_loss() -> None:
+def test_a_requirement_that_was_not_selected_is_no_loss() -> None:
     old = record(planned("scope.read"), checks=(passed("scope.read"),))
     assert not _found(old, record(planned("scope.read", selected=False))).changes
 
 
-def test_a_hint_that_is_no_longer_followed_is_shown_and_is_no_regression() -> None:
+def test_a_should_that_is_no_longer_met_is_shown_and_is_no_regression() -> None:
     hint = planned("scope.hint", level="should")
     found = _found(record(hint, checks=(passed("scope.hint"),)), record(hint, checks=(failed("scope.hint"),)))
     assert [change.sort for change in found.changes] == [Sort.FAILING]
@@ -128,14 +127,16 @@ def test_the_numbers_of_the_summary_add_up() -> None:
 
 
 @pytest.mark.parametrize(("median", "is_slower"), [(100.0, True), (64.0, False), (30.0, False)])
-def test_an_operation_is_slower_by_half_and_more_than_the_weather(median: float, *, is_slower: bool) -> None:
+def test_an_operation_is_slower_if_its_median_grows_by_half_and_by_more_than_noise(
+    median: float, *, is_slower: bool
+) -> None:
     old = replace(OLD, latencies=(Latency("GET /things", 10, 45.0, 90.0), Latency("GET /gone", 10, 1.0, 2.0)))
     new = replace(OLD, latencies=(Latency("GET /things", 12, median, 200.0), Latency("GET /new", 10, 900.0, 900.0)))
     names = [change.name for change in _found(old, new).changes]
     assert names == (["GET /things"] if is_slower else [])
 
 
-def test_what_else_differs_is_said_first() -> None:
+def test_other_differences_between_the_runs_come_first() -> None:
     other = replace(NEW, header=replace(HEADER, suite="0.2.0", version="18.0", contract="ab" * 32), footer=None)
     text = as_text(_found(OLD, other), ())
     assert "note: the version of the target differs: 17.7 before, 18.0 now" in text
@@ -144,7 +145,7 @@ def test_what_else_differs_is_said_first() -> None:
     assert "note: the newer run is not whole: cut off" in text
 
 
-def test_the_same_reason_is_said_once() -> None:
+def test_the_same_reason_is_written_once() -> None:
     rows = tuple(planned(f"scope.thing-{number}") for number in range(4))
     old = record(*rows, checks=tuple(passed(row.id) for row in rows))
     new = record(*rows, checks=tuple(left_open(row.id, Reason.NO_ANSWER) for row in rows))
@@ -152,7 +153,7 @@ def test_the_same_reason_is_said_once() -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_every_form_tells_of_every_sample(name: str) -> None:
+def test_every_format_works_for_every_sample(name: str) -> None:
     found = _found(OLD, SAMPLES[name])
     regressions = found.regressions(("failing", "lost"))
     data = json.loads(as_json(found, regressions))
@@ -163,25 +164,13 @@ def test_every_form_tells_of_every_sample(name: str) -> None:
     assert "<script>alert" not in as_html(found, regressions)
 
 
-def _written(run: RunRecord, folder: Path) -> Path:
-    recorder = Recorder(folder / "results.jsonl")
-    recorder.write(run.header)
-    recorder.write_plan(run.plan)
-    for check in run.checks:
-        recorder.write(check)
-    for end in run.tests:
-        recorder.write(end)
-    recorder.close_with(replace(FOOTER, verdict=str(Facts.of(run).result.verdict)))
-    return folder
-
-
 def _diff(*arguments: Any) -> tuple[int, str]:
     result = CliRunner().invoke(commands, ["diff", *map(str, arguments)], standalone_mode=False)
     return int(result.return_value or 0), result.output
 
 
-def test_the_command_ends_with_1_on_what_it_shall_fail_on(tmp_path: Path) -> None:
-    old, new = _written(OLD, tmp_path / "old"), _written(NEW, tmp_path / "new")
+def test_the_command_ends_with_1_on_the_kinds_in_fail_on(tmp_path: Path) -> None:
+    old, new = written(OLD, tmp_path / "old").parent, written(NEW, tmp_path / "new").parent
     code, text = _diff(old, new / "results.jsonl")
     assert code == 1
     assert "2 regressions: 1 newly failing, 1 lost coverage; besides: 1 newly unstable, 1 changed observation" in text

@@ -30,7 +30,7 @@ def _at(run: RunRecord, started: str, target: str = "staging") -> RunRecord:
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    """Give a folder with runs of two targets, one of them unreadable."""
+    """A folder with runs of two targets, one of them unreadable."""
     for day, name in enumerate(("conformant", "non-conformant", "unstable", "truncated", "odd"), start=1):
         render(
             _at(SAMPLES[name], f"2026-03-0{day}T10:00:00+00:00"), ["totals", "html"], tmp_path / "staging" / str(day)
@@ -41,7 +41,7 @@ def runs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_runs_stand_by_target_and_time_and_what_cannot_be_read_is_named(runs: Path) -> None:
+def test_runs_are_ordered_by_target_and_time_and_unreadable_ones_are_named(runs: Path) -> None:
     found = read_history(runs, last=100)
     assert {target.name: [run.verdict for run in target.runs] for target in found.targets} == {
         "other": ["conformant"],
@@ -54,7 +54,7 @@ def test_runs_stand_by_target_and_time_and_what_cannot_be_read_is_named(runs: Pa
     )
 
 
-def test_a_selection_is_told_apart_and_never_stands_for_the_whole(tmp_path: Path) -> None:
+def test_a_run_of_a_selection_is_marked_and_never_counts_as_a_whole_run(tmp_path: Path) -> None:
     whole = _at(SAMPLES["non-conformant"], "2026-03-01T10:00:00+00:00")
     render(whole, ["totals"], tmp_path / "whole")
     part = _at(SAMPLES["conformant"], "2026-03-02T10:00:00+00:00")
@@ -69,7 +69,7 @@ def test_a_selection_is_told_apart_and_never_stands_for_the_whole(tmp_path: Path
     assert replace(target, runs=target.runs[1:]).now == "none of them whole, the latest of a selection: selection holds"
 
 
-def test_what_was_unstable_or_violated_is_counted(runs: Path) -> None:
+def test_unstable_and_violated_requirements_are_counted(runs: Path) -> None:
     staging = read_history(runs, last=100).targets[1]
     assert staging.unstable == (
         ("scope.switch", 1, "2026-03-03T10:00:00+00:00"),
@@ -85,13 +85,13 @@ def test_a_line_is_interrupted_where_a_run_has_no_value(runs: Path) -> None:
     assert plots["all"].points[0].startswith("0.0,0.0 ")
 
 
-def test_the_page_links_to_the_reports_and_nothing_acts_as_markup(runs: Path) -> None:
+def test_the_page_links_to_the_reports_and_no_text_is_markup(runs: Path) -> None:
     text = as_html(read_history(runs, last=100), runs)
     assert 'href="staging/2/index.html"' in text
     assert "<script>alert" not in text
 
 
-def test_totals_of_another_form_are_made_anew_from_the_record(tmp_path: Path) -> None:
+def test_totals_in_another_format_are_made_again_from_the_record(tmp_path: Path) -> None:
     (tmp_path / "totals.json").write_text('{"form": 99}', encoding="utf-8")
     with pytest.raises(UsageError, match=r"no run below .* The first of 1 that could not be read: Cannot read"):
         read_history(tmp_path, last=10)
@@ -104,7 +104,7 @@ def test_a_folder_without_runs_is_refused(place: str, message: str, tmp_path: Pa
         read_history(tmp_path / place, last=10)
 
 
-def test_a_thousand_runs_are_one_small_page_at_once(tmp_path: Path) -> None:
+def test_a_thousand_runs_make_one_small_page_quickly(tmp_path: Path) -> None:
     totals: Any = json.loads(small.totals(Facts.of(SAMPLES["unstable"])))
     totals["areas"] = {f"area-{number}": totals["total"] for number in range(16)}
     for number in range(1000):
@@ -126,7 +126,7 @@ def test_the_command_writes_the_page_beside_the_runs(runs: Path) -> None:
     assert (runs / "history.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
-def test_what_readiness_was_found_out_by_is_no_run_of_the_target(runs: Path) -> None:
+def test_the_runs_of_a_readiness_question_are_not_runs_of_the_target(runs: Path) -> None:
     before = read_history(runs, 1000)
     shutil.copytree(next(place.parent for place in runs.rglob("totals.json")), runs / "asked" / "as-of-18.0")
     assert read_history(runs, 1000) == before

@@ -1,4 +1,4 @@
-"""`index.html`, read the way a browser does."""
+"""`index.html`, parsed as a browser does."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Node:
 
 
 class Page(HTMLParser):
-    """Every element with the text inside it; complains about elements that are not closed."""
+    """Every element with the text inside it; fails on elements that are not closed."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ def test_there_is_one_row_per_requirement_with_its_verdict(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_the_page_fetches_nothing_and_every_link_leads_somewhere(name: str) -> None:
+def test_the_page_loads_nothing_and_every_link_has_a_target(name: str) -> None:
     page = _page(SAMPLES[name])
     assert not [node for node in page.nodes if "src" in node.attributes or node.tag in ("img", "iframe", "object")]
     hrefs = [node.attributes["href"] for node in page.nodes if "href" in node.attributes]
@@ -95,7 +95,7 @@ def test_the_page_fetches_nothing_and_every_link_leads_somewhere(name: str) -> N
     assert {href for href in hrefs if href != "data:,"} <= {f"#{name}" for name in ids}
 
 
-def test_markup_from_the_target_is_shown_and_does_not_act() -> None:
+def test_markup_from_the_target_is_shown_as_text() -> None:
     page = _page(SAMPLES["odd"])
     assert len([node for node in page.nodes if node.tag == "script"]) == 1
     assert not [node for node in page.nodes if node.tag == "b" and node.text == "body"]
@@ -104,7 +104,7 @@ def test_markup_from_the_target_is_shown_and_does_not_act() -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_only_verified_requirements_look_green(name: str) -> None:
+def test_only_verified_requirements_are_green(name: str) -> None:
     page, result = _page(SAMPLES[name]), add_up(SAMPLES[name])
     chips = page.by_class("chip")
     assert [("verified" in chip.classes) for chip in chips] == [row.verdict == "passed" for row in result.rows]
@@ -113,7 +113,7 @@ def test_only_verified_requirements_look_green(name: str) -> None:
     assert bool(page.by_class("conformant")) == (result.verdict == "conformant")
 
 
-def test_a_failure_comes_first_with_everything_to_repeat_it() -> None:
+def test_a_failure_comes_first_with_everything_needed_to_repeat_it() -> None:
     page = _page(SAMPLES["non-conformant"])
     failures = page.by_class("failure")
     assert [node.attributes["id"] for node in failures] == ["failed-scope.switch", "failed-scope.hint"]
@@ -128,7 +128,7 @@ def test_a_failure_comes_first_with_everything_to_repeat_it() -> None:
     assert order == ["failed", "areas", "gaps", "requirements", "run"]
 
 
-def test_gaps_stand_by_reason_with_links_to_their_rows() -> None:
+def test_gaps_are_grouped_by_reason_with_links_to_their_rows() -> None:
     page = _page(INCOMPLETE)
     summaries = [node.text for node in page.nodes if node.tag == "summary" and re.match(r"\d+ ", node.text)]
     assert summaries[:2] == [
@@ -151,7 +151,7 @@ def test_a_truncated_run_is_marked_at_the_top() -> None:
     assert "ended cut off" in page.by_id("run").text
 
 
-def test_an_empty_record_is_a_page_that_says_so() -> None:
+def test_an_empty_record_makes_a_page_that_says_so() -> None:
     page = _page(SAMPLES["empty"])
     assert not page.rows
     assert "The record names no requirement." in page.by_id("requirements").text
@@ -165,11 +165,13 @@ def test_the_run_is_described() -> None:
     assert "$TOKEN_MAINTAINER" in text
 
 
-def test_huge_bodies_are_cut_and_counted() -> None:
+def test_large_bodies_are_cut_and_the_rest_counted() -> None:
     text = html.render(Facts.of(SAMPLES["odd"]))
     assert text.count("[280000 more characters in report.json]") == 3
     assert "[296000 more characters in report.json]" in text
-    assert text.count("x" * 1000) == 4  # what says the same of the same calls is shown once: forty times it failed so
+    assert (
+        text.count("x" * 1000) == 4
+    )  # what says the same about the same calls is shown once, although it failed forty times
     assert len(text) < 500_000
 
 
@@ -180,7 +182,7 @@ def test_failed_checks_beyond_the_first_are_counted() -> None:
     assert "… and 34 more in report.json" in text
 
 
-def test_what_the_same_answer_violates_stands_below_it() -> None:
+def test_requirements_that_the_same_response_violates_are_below_it() -> None:
     names = ("scope.read", "scope.switch", "conventions.status")
     run = record(*map(planned, names), checks=tuple(failed(name, expected=f"what {name} says") for name in names))
     page = _page(run)
@@ -190,7 +192,7 @@ def test_what_the_same_answer_violates_stands_below_it() -> None:
         assert page.by_id(f"failed-{name}")
 
 
-def test_a_thousand_requirements_make_a_page_of_bearable_size() -> None:
+def test_a_thousand_requirements_make_a_page_of_acceptable_size() -> None:
     rows = [
         planned(f"area-{number % 9}.rule-{number}", status="pending", reason=Reason.NO_TEST_YET)
         for number in range(1000)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,9 +14,9 @@ from conformance.reports import json_report
 from conformance.reports.facts import Facts
 from conformance.results.reading import read_record
 from conformance.results.record import Outcome, Reason, RunRecord, TestOutcome
-from conformance.results.recorder import Recorder
-from conformance.results.verdicts import EXIT_CODES, RunVerdict, Verdict, add_up
-from selftest.reports.report_samples import CONFORMANT, CURL, INCOMPLETE, NON_CONFORMANT, SAMPLES
+from conformance.results.verdicts import EXIT_CODES, RunVerdict, Verdict
+from selftest.reads import report_of
+from selftest.reports.report_samples import CONFORMANT, CURL, INCOMPLETE, NON_CONFORMANT, SAMPLES, written
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,12 +36,12 @@ def _row(record: RunRecord, name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", [name for name in SAMPLES if name != "odd"])
 def test_every_report_is_valid_against_its_schema(name: str, rendered: dict[str, Path]) -> None:
-    document = json.loads((rendered[name] / "report.json").read_text(encoding="utf-8"))
+    document = report_of(rendered[name])
     assert not _problems(REPORT_SCHEMA, document)
 
 
-def test_even_odd_content_is_kept_whole_and_valid(rendered: dict[str, Path]) -> None:
-    document = json.loads((rendered["odd"] / "report.json").read_text(encoding="utf-8"))
+def test_a_record_with_unusual_content_is_complete_and_valid(rendered: dict[str, Path]) -> None:
+    document = report_of(rendered["odd"])
     assert not _problems(REPORT_SCHEMA, document)
     huge = next(row for row in document["requirements"] if row["id"] == "scope.huge")
     assert len(huge["failures"]) == 41
@@ -56,7 +55,7 @@ def test_the_schemas_are_schemas(schema: dict[str, Any]) -> None:
     Draft202012Validator.check_schema(schema)
 
 
-def test_the_schemas_state_the_closed_sets_of_the_code() -> None:
+def test_the_schemas_contain_the_enumerations_of_the_code() -> None:
     places = REPORT_SCHEMA["$defs"]
     assert set(places["reason"]["enum"]) == set(Reason)
     assert set(places["verdict"]["enum"]) == set(Verdict)
@@ -86,11 +85,11 @@ def test_the_schemas_state_the_closed_sets_of_the_code() -> None:
         ("extra", True),
     ],
 )
-def test_the_schema_refuses_what_no_report_may_say(place: str, wrong: object) -> None:
+def test_the_schema_rejects_what_no_report_may_contain(place: str, wrong: object) -> None:
     assert _problems(REPORT_SCHEMA, {**json_report.document(Facts.of(CONFORMANT)), place: wrong})
 
 
-def test_a_failed_requirement_has_its_whole_evidence() -> None:
+def test_a_failed_requirement_has_all_its_evidence() -> None:
     row = _row(NON_CONFORMANT, "scope.switch")
     assert (row["verdict"], row["level"], row["kind"], row["checks_passed"]) == ("failed", "must", "transition", 1)
     first, second = row["failures"]
@@ -138,20 +137,10 @@ def test_a_truncated_report_says_so() -> None:
 @pytest.mark.parametrize("name", [name for name in SAMPLES if name != "odd"])
 def test_every_line_of_a_record_is_valid_and_renders_like_the_record(name: str, tmp_path: Path) -> None:
     record = SAMPLES[name]
-    recorder = Recorder(tmp_path / "results.jsonl")
-    recorder.write(record.header)
-    recorder.write_plan(record.plan)
-    for check in record.checks:
-        recorder.write(check)
-    for end in record.tests:
-        recorder.write(end)
-    if record.footer:
-        result = add_up(record)
-        recorder.close_with(replace(record.footer, verdict=result.verdict, exit_code=result.exit_code))
-    recorder.close()
-    for line in recorder.file.read_text(encoding="utf-8").splitlines():
+    file = written(record, tmp_path)
+    for line in file.read_text(encoding="utf-8").splitlines():
         assert not _problems(RESULTS_SCHEMA, json.loads(line))
-    again = json_report.document(Facts.of(read_record(recorder.file)))
+    again = json_report.document(Facts.of(read_record(file)))
     assert again["requirements"] == json_report.document(Facts.of(record))["requirements"]
     assert again["warnings"] == []
 
@@ -167,5 +156,5 @@ def test_every_line_of_a_record_is_valid_and_renders_like_the_record(name: str, 
         {"kind": "test", "test": "t", "outcome": "not begun", "seconds": 0, "requests": 0},
     ],
 )
-def test_the_schema_of_the_record_refuses_lines_that_are_none(line: dict[str, Any]) -> None:
+def test_the_schema_of_the_record_rejects_invalid_lines(line: dict[str, Any]) -> None:
     assert _problems(RESULTS_SCHEMA, line)

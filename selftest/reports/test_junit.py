@@ -1,4 +1,4 @@
-"""`junit.xml`, read back the way build servers do."""
+"""`junit.xml`, parsed as build servers do."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _outcomes(record: RunRecord) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_every_number_is_that_of_the_elements(name: str) -> None:
+def test_every_count_is_the_number_of_elements(name: str) -> None:
     root = _root(SAMPLES[name])
     for element in (root, *root.iter("testsuite")):
         outcomes = [_outcome(case) for case in element.iter("testcase")]
@@ -69,12 +69,12 @@ def test_there_is_one_case_per_requirement_and_only_verified_ones_are_green(name
 
 
 @pytest.mark.parametrize("name", [name for name in SAMPLES if name != "conformant"])
-def test_nothing_but_a_conformant_run_is_green_throughout(name: str) -> None:
+def test_only_a_conformant_run_has_no_failures_errors_or_skips(name: str) -> None:
     root = _root(SAMPLES[name])
     assert sum(int(root.get(attribute, "0")) for attribute in ("failures", "errors", "skipped")) > 0
 
 
-def test_a_violation_is_a_failure_with_everything_to_repeat_it() -> None:
+def test_a_violation_is_a_failure_with_everything_needed_to_repeat_it() -> None:
     case = _cases(NON_CONFORMANT)["scope.switch"]
     failure = case.find("failure")
     assert case.get("classname") == "conformance.scope"
@@ -88,14 +88,14 @@ def test_a_violation_is_a_failure_with_everything_to_repeat_it() -> None:
     assert "Specification: Endpoints > Job token scope" in str(failure.text)
 
 
-def test_a_hint_that_is_not_followed_does_not_stop_a_build_and_is_not_green() -> None:
+def test_a_should_that_is_not_met_does_not_fail_a_build_and_is_not_green() -> None:
     skipped = _cases(NON_CONFORMANT)["scope.hint"].find("skipped")
     assert skipped is not None
     assert skipped.get("type") == "warning"
     assert str(skipped.get("message")).startswith("a warning, no violation: should: expected a hint")
 
 
-def test_gaps_are_errors_with_their_reason_and_hints_are_skipped() -> None:
+def test_gaps_are_errors_with_their_reason_and_those_of_a_should_are_skipped() -> None:
     cases = _cases(INCOMPLETE)
     shown = {name: case.find("*[@message]") for name, case in cases.items()}
     assert shown.pop("scope.read") is None
@@ -110,7 +110,7 @@ def test_gaps_are_errors_with_their_reason_and_hints_are_skipped() -> None:
     }
 
 
-def test_what_does_not_apply_and_what_is_only_noted_is_skipped() -> None:
+def test_what_does_not_apply_or_is_only_noted_is_skipped() -> None:
     assert _outcomes(CONFORMANT) == {
         "scope.read": "passed",
         "scope.switch": "passed",
@@ -119,7 +119,7 @@ def test_what_does_not_apply_and_what_is_only_noted_is_skipped() -> None:
     }
 
 
-def test_what_the_suite_broke_on_is_an_error_and_no_failure() -> None:
+def test_a_test_on_which_the_suite_broke_is_an_error_and_no_failure() -> None:
     outcomes = _outcomes(BROKEN)
     assert outcomes["scope.switch"] == "error"
     assert outcomes["tests/contract/test_operations.py::test_answers[GET /projects/{id}]"] == "error"
@@ -136,14 +136,14 @@ def test_what_the_suite_broke_on_is_an_error_and_no_failure() -> None:
         (CONTRADICTORY, f"contradiction: {STORY} failed, and names no requirement that did"),
     ],
 )
-def test_what_no_requirement_tells_is_an_error_of_the_run(record: RunRecord, said: str) -> None:
+def test_a_problem_that_no_requirement_shows_is_an_error_of_the_run(record: RunRecord, said: str) -> None:
     errors = [
         case.find("error") for case in _root(record).iter("testcase") if case.get("classname") == "conformance.run"
     ]
     assert [str(error.get("message")).startswith(said) for error in errors if error is not None] == [True]
 
 
-def test_a_whole_run_has_no_suite_of_its_own() -> None:
+def test_a_complete_run_has_no_extra_suite() -> None:
     assert [suite.get("name") for suite in _root(CONFORMANT)] == ["conformance.scope", "conformance.export"]
 
 

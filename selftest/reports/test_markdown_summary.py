@@ -1,4 +1,4 @@
-"""`summary.md`: short, whole, and harmless in a comment."""
+"""`summary.md`: short, complete, and safe in a comment."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ def _summary(name: str) -> str:
     return markdown.render(Facts.of(SAMPLES[name]))
 
 
-def test_a_conformant_run_is_told_in_its_first_lines() -> None:
+def test_a_conformant_run_is_named_in_the_first_lines() -> None:
     why = add_up(SAMPLES["conformant"]).explanation
     assert _summary("conformant").startswith(f"## staging: CONFORMANT\n\n**2 of 2 verified.** {why}\n")
 
 
-def test_a_failure_is_told_with_what_is_needed_to_repeat_it() -> None:
+def test_a_failure_has_what_is_needed_to_repeat_it() -> None:
     text = _summary("non-conformant")
     assert "### Failed (2)\n\n#### `scope.switch`\n\nThe service does what scope.switch says." in text
     assert "expected: 204 without a body\nactual:   204 with 20 bytes\nplace:    /namespace/parent_id\n" in text
@@ -42,18 +42,18 @@ def test_areas_are_a_table_that_adds_up() -> None:
     assert len(INCOMPLETE.plan) == 1 + 3 + 4
 
 
-def test_what_went_wrong_with_the_run_is_told() -> None:
+def test_problems_of_the_run_are_reported() -> None:
     assert "- **cut off**: `the run`: " in _summary("truncated")
     assert "and cut off." in _summary("truncated")
     assert "- **broken test**: " in _summary("broken")
     assert "- **nothing planned**: `the plan`: " in _summary("empty")
 
 
-def test_observations_are_told() -> None:
+def test_observations_are_listed() -> None:
     assert "- `scope.page-size`: `20 entries without per_page`" in _summary("conformant")
 
 
-def test_markup_from_the_target_stands_in_code() -> None:
+def test_markup_from_the_target_is_inside_code() -> None:
     text = _summary("odd")
     fences = [line for line in text.splitlines() if line.startswith("```")]
     assert fences[0] == "````text"
@@ -66,7 +66,7 @@ def test_markup_from_the_target_stands_in_code() -> None:
     assert not [line for line in outside if "<script>" in line and "`` " not in line and "\\<script\\>" not in line]
 
 
-def test_the_worst_run_still_fits_a_comment() -> None:
+def test_the_worst_run_fits_into_a_comment() -> None:
     long = "ü" * 5_000
     plan = [
         planned(f"scope.rule-{number}", statement=long, section="Endpoints > " + "x" * 100) for number in range(500)

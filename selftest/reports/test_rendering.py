@@ -1,4 +1,4 @@
-"""What holds for every format alike."""
+"""What is true for every format."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from conformance.reports.terminal import summary
 from conformance.results.record import Reason
 from conformance.results.text import clip
 from conformance.results.verdicts import Verdict, add_up
+from selftest.reads import report_of
 from selftest.reports.report_samples import (
     CONFORMANT,
     EMPTY,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_a_text_is_cut_where_that_saves_much_and_at_the_end_of_a_word() -> None:
+def test_a_text_is_cut_if_that_saves_much_and_at_the_end_of_a_word() -> None:
     text = "word " * 40
     assert clip(text, 90) == text
     assert clip(text, 63) == f"{'word ' * 11}word… [141 more characters in report.json]"
@@ -46,9 +47,9 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_every_format_tells_the_same_verdict(name: str, rendered: dict[str, Path]) -> None:
+def test_every_format_has_the_same_verdict(name: str, rendered: dict[str, Path]) -> None:
     folder, verdict = rendered[name], VERDICTS[name]
-    assert json.loads((folder / "report.json").read_text(encoding="utf-8"))["verdict"] == verdict
+    assert report_of(folder)["verdict"] == verdict
     properties = ET.parse(folder / "junit.xml").getroot().iterfind("testsuite/properties/property")  # noqa: S314 - ours
     assert {entry.get("value") for entry in properties if entry.get("name") == "verdict"} == {verdict}
     assert f'<span class="word">{verdict}</span>' in (folder / "index.html").read_text(encoding="utf-8")
@@ -71,7 +72,7 @@ def test_every_file_is_readable_utf_8(name: str, rendered: dict[str, Path]) -> N
             assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\uffff]", text), file
 
 
-def test_tokens_stay_variables_in_every_format(rendered: dict[str, Path]) -> None:
+def test_tokens_are_variables_in_every_format(rendered: dict[str, Path]) -> None:
     folder = rendered["non-conformant"]
     for file in ("report.json", "junit.xml", "index.html", "summary.md"):
         assert "PRIVATE-TOKEN: $TOKEN_MAINTAINER" in (folder / file).read_text(encoding="utf-8"), file
@@ -81,20 +82,20 @@ def test_tokens_stay_variables_in_every_format(rendered: dict[str, Path]) -> Non
     assert "$TOKEN_MAINTAINER" in summary(NON_CONFORMANT, add_up(NON_CONFORMANT), folder)
 
 
-def test_only_what_was_asked_for_is_written(tmp_path: Path) -> None:
+def test_only_requested_formats_are_written(tmp_path: Path) -> None:
     written = render(CONFORMANT, ["junit", "json"], tmp_path)
     assert written == (tmp_path / "report.json", tmp_path / "junit.xml")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["junit.xml", "report.json"]
 
 
-def test_everything_that_is_said_to_be_written_is_there(tmp_path: Path) -> None:
+def test_every_file_that_is_reported_as_written_exists(tmp_path: Path) -> None:
     written = render_all(EMPTY, tmp_path)
-    # Nobody said what was tested, so there is nothing to attest of it.
+    # Nobody named the tested artifact, so there is nothing to attest.
     assert [path.name for path in written] == [FORMATS[name].file for name in WRITTEN if name != "attestation"]
     assert all(path.exists() for path in written)
 
 
-def test_an_unknown_format_is_named_with_those_that_exist(tmp_path: Path) -> None:
+def test_an_unknown_format_is_named_with_the_existing_ones(tmp_path: Path) -> None:
     with pytest.raises(
         UsageError, match=r"no report format 'pdf'. Formats are: json, junit, allure, html, compliance, markdown, ctrf"
     ):
@@ -109,7 +110,7 @@ def test_a_folder_that_cannot_be_written_is_a_usage_error(name: str, tmp_path: P
         render(CONFORMANT, [name], tmp_path / "file" / "reports")
 
 
-def test_rendering_again_leaves_no_result_of_the_last_time_and_nothing_of_others(tmp_path: Path) -> None:
+def test_rendering_again_removes_former_reports_and_no_other_files(tmp_path: Path) -> None:
     results = tmp_path / "allure-results"
     render_all(NON_CONFORMANT, tmp_path)
     (results / "foreign-result.json").write_text("{}")
@@ -119,13 +120,13 @@ def test_rendering_again_leaves_no_result_of_the_last_time_and_nothing_of_others
     assert not list(results.glob("*-attachment.txt"))
 
 
-def test_what_is_not_verified_never_stands_as_verified() -> None:
+def test_a_requirement_that_is_not_verified_never_looks_verified() -> None:
     for sample in SAMPLES.values():
         for row in add_up(sample).rows:
             assert (standing(row) is Standing.VERIFIED) == (row.verdict is Verdict.PASSED)
 
 
-def test_the_score_counts_only_what_the_service_owes() -> None:
+def test_the_score_counts_only_what_the_service_must_meet() -> None:
     total = Facts.of(CONFORMANT).total
     assert total.score == "2 of 2 verified"
     total = Facts.of(INCOMPLETE).total
@@ -134,7 +135,7 @@ def test_the_score_counts_only_what_the_service_owes() -> None:
     assert (total.score, total.violated, total.open) == ("1 of 3 verified", 1, 1)
 
 
-def test_gaps_are_counted_by_reason_and_only_where_they_count() -> None:
+def test_gaps_are_counted_by_reason_and_only_if_they_count() -> None:
     facts = Facts.of(INCOMPLETE)
     assert facts.gaps == {
         Reason.NO_TEST_YET: 2,
@@ -147,7 +148,7 @@ def test_gaps_are_counted_by_reason_and_only_where_they_count() -> None:
     assert [row.requirement.id for row in facts.unverified[Reason.VACUOUS]] == ["scope.hint"]
 
 
-def test_the_time_of_a_test_is_shared_by_what_it_verifies() -> None:
+def test_the_time_of_a_test_is_divided_among_its_requirements() -> None:
     assert Facts.of(CONFORMANT).seconds == {"scope.read": 1, "scope.switch": 1, "scope.page-size": 1, "export.start": 0}
 
 

@@ -41,14 +41,14 @@ def test_it_begins_with_verdict_and_score() -> None:
     assert "8 requirements: 3 inconclusive (1 of them should or note), 4 not tested, 1 passed" in lines
 
 
-def test_what_counts_and_what_does_not_add_up_to_all_of_a_verdict() -> None:
+def test_requirements_that_count_and_those_that_do_not_add_up() -> None:
     whole = Facts.of(record(planned("a.duty"), planned("a.hint", level="should"), planned("a.note", level="note")))
     assert whole.counts_in_words == "3 not tested (2 of them should or note)"
     part = Facts.of(record(planned("a.duty"), replace(planned("a.other"), selected=False), checks=(passed("a.duty"),)))
     assert "1 not tested (1 of them not selected or not a must)" in part.counts_in_words
 
 
-def test_a_baseline_that_says_what_failed_is_not_told_twice() -> None:
+def test_a_baseline_reason_that_repeats_the_failure_is_not_shown_twice() -> None:
     failure = failed("a.duty")
     known = KnownFailure(reason_from(failure), "team-x", "2099-01-01")
     run = record(replace(planned("a.duty"), known_failure=known), checks=(failure,))
@@ -61,7 +61,7 @@ def test_a_baseline_that_says_what_failed_is_not_told_twice() -> None:
     assert "baseline: ours (team-x, until 2099-01-01)" in summary(other, add_up(other), Path("out"), brief=True)
 
 
-def test_what_waits_for_a_failure_of_the_baseline_is_counted_with_it() -> None:
+def test_what_depends_on_a_known_failure_is_counted_with_it() -> None:
     known = planned("a.duty", known_failure=KnownFailure("ours", "team-x", "2099-01-01"))
     waiting = replace(left_open("a.other", Reason.PRECONDITION), waits_for="a.duty")
     run = record(known, planned("a.other"), planned("a.third"), checks=(failed("a.duty"), waiting, passed("a.third")))
@@ -70,7 +70,7 @@ def test_what_waits_for_a_failure_of_the_baseline_is_counted_with_it() -> None:
     assert "Beside them, and 1 requirement waiting for them, the run is conformant: exit code 0." in text
 
 
-def test_it_tells_what_failed_and_how_to_repeat_it() -> None:
+def test_it_shows_what_failed_and_how_to_repeat_it() -> None:
     text = _summary("non-conformant")
     assert "Failed (2)\n  scope.switch\n    The service does what scope.switch says.\n    Endpoints > Job" in text
     assert "      expected  204 without a body\n      actual    204 with 20 bytes\n" in text
@@ -83,14 +83,14 @@ def test_it_counts_gaps_by_reason() -> None:
     assert "Not verified (6)\n      2 no test yet\n          2: no test\n      1 precondition not met\n" in text
 
 
-def test_it_tells_what_went_wrong_with_the_run() -> None:
+def test_it_shows_problems_of_the_run() -> None:
     assert "  cut off: the run: The record ends before the run did" in _summary("truncated")
     assert "  broken test: " in _summary("broken late")
     assert "  stopped early: the run: the operator interrupted the run" in _summary("stopped")
     assert "0 requirements: none was planned" in _summary("empty")
 
 
-def test_it_ends_with_the_report_that_is_there(tmp_path: Path) -> None:
+def test_it_ends_with_the_report_that_exists(tmp_path: Path) -> None:
     assert "Report:" not in _summary("empty")
     sample = SAMPLES["empty"]
     render(sample, ["markdown"], tmp_path)
@@ -99,7 +99,7 @@ def test_it_ends_with_the_report_that_is_there(tmp_path: Path) -> None:
     assert summary(sample, add_up(sample), tmp_path).endswith(f"\n\nReport: {tmp_path / 'index.html'}")
 
 
-def test_at_most_ten_failures_are_told() -> None:
+def test_at_most_ten_failures_are_shown() -> None:
     plan = tuple(planned(f"scope.rule-{number:02}") for number in range(13))
     sample = record(*plan, checks=tuple(failed(entry.id, place=f"/{entry.id}") for entry in plan))
     text = summary(sample, add_up(sample), Path("reports"))
@@ -117,14 +117,14 @@ def test_colour_changes_no_word(name: str) -> None:
     assert re.sub("\x1b\\[[0-9]+m", "", coloured) == plain
 
 
-def test_nothing_from_the_target_reaches_the_terminal_as_a_command() -> None:
+def test_text_of_the_target_is_no_control_sequence_for_the_terminal() -> None:
     text = _summary("odd")
     assert "\\x1b[31mred" in text
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\ud800-\udfff]", text)
     assert len(text) < 30_000
 
 
-def test_one_cause_is_told_once_with_all_that_it_violates() -> None:
+def test_one_cause_is_shown_once_with_all_that_it_violates() -> None:
     names = ("scope.read", "scope.switch", "errors.status")
     sample = record(*map(planned, names), checks=tuple(failed(name, expected=f"what {name} says") for name in names))
     text = summary(sample, add_up(sample), Path("reports"))
@@ -137,7 +137,7 @@ def _brief(name: str) -> list[str]:
     return summary(SAMPLES[name], add_up(SAMPLES[name]), Path("reports/staging"), brief=True).splitlines()
 
 
-def test_in_brief_it_tells_the_verdict_and_one_line_for_each_failure() -> None:
+def test_the_brief_form_has_the_verdict_and_one_line_for_each_failure() -> None:
     assert _brief("non-conformant") == [
         "NON-CONFORMANT  1 of 3 verified  (staging, version 17.7)",
         "1 requirement violated.",
@@ -147,7 +147,7 @@ def test_in_brief_it_tells_the_verdict_and_one_line_for_each_failure() -> None:
     ]
 
 
-def test_in_brief_it_tells_what_took_tests_out_of_the_run() -> None:
+def test_the_brief_form_says_what_took_tests_out_of_the_run() -> None:
     ends = (TestEnd(STORY, TestOutcome.DESELECTED, detail="-k role"), TestEnd(FUZZ, TestOutcome.NOT_BEGUN, detail="-x"))
     run = record(planned("scope.read"), tests=ends)
     lines = summary(run, add_up(run), Path("reports"), brief=True).splitlines()
@@ -155,7 +155,7 @@ def test_in_brief_it_tells_what_took_tests_out_of_the_run() -> None:
     assert "  not begun: 1 test (-x)" in lines
 
 
-def test_a_command_to_copy_stands_in_one_line_however_long_it_is() -> None:
+def test_a_command_to_copy_is_on_one_line_however_long_it_is() -> None:
     command = f"conformance run --out={'a-long-name-' * 20} --max-examples=3"
     run = replace(STOPPED, header=replace(HEADER, command=command))
     lines = summary(run, add_up(run), Path("reports/my run")).splitlines()
@@ -163,7 +163,7 @@ def test_a_command_to_copy_stands_in_one_line_however_long_it_is() -> None:
     assert "to go on: conformance run --resume 'reports/my run'" in lines
 
 
-def test_what_decides_nothing_and_came_to_nothing_is_named() -> None:
+def test_an_open_requirement_without_weight_for_the_verdict_is_named() -> None:
     run = record(
         planned("scope.read"),
         planned("scope.hint", level="should"),
@@ -172,13 +172,13 @@ def test_what_decides_nothing_and_came_to_nothing_is_named() -> None:
     assert "without weight for the verdict: scope.hint" in summary(run, add_up(run), Path("reports")).splitlines()
 
 
-def test_in_brief_it_names_one_warning_and_counts_the_others() -> None:
+def test_the_brief_form_shows_one_warning_and_counts_the_others() -> None:
     run = replace(CONFORMANT, warnings=("the corpus could not be stored", "another"))
     lines = summary(run, add_up(run), Path("reports"), brief=True).splitlines()
     assert "  warning: the corpus could not be stored" in lines
     assert any(line.startswith("  ... and ") for line in lines)
 
 
-def test_in_brief_it_still_tells_what_went_wrong_with_the_run() -> None:
+def test_the_brief_form_shows_problems_of_the_run() -> None:
     assert any(line.startswith("  broken test: ") for line in _brief("broken late"))
     assert any(line.startswith("  cut off: ") for line in _brief("truncated"))

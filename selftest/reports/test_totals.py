@@ -1,4 +1,4 @@
-"""The totals are equal in every form, whatever the run came to, and what others read is valid where they read it."""
+"""The totals are equal in every format, whatever the result of the run, and other tools can read their formats."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-#: What each form must agree on: requirements, verified, violated, and what else keeps the run from being conformant.
+#: What formats must agree on: requirements, verified, violated, and what else keeps the run from being conformant.
 Totals = tuple[int, int, int, int]
 
 _OPEN = ("unstable", "inconclusive", "not tested")
@@ -116,13 +116,13 @@ _FORMS: dict[str, Callable[[Path], Totals]] = {
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_the_totals_are_equal_in_every_form(name: str, rendered: dict[str, Path]) -> None:
+def test_the_totals_are_equal_in_every_format(name: str, rendered: dict[str, Path]) -> None:
     folder = rendered[name]
     assert {form: count(folder) for form, count in _FORMS.items()} == dict.fromkeys(_FORMS, _of_the_record(name))
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_what_is_owed_is_the_same_wherever_it_stands(name: str, rendered: dict[str, Path]) -> None:
+def test_the_counts_of_what_must_be_met_are_equal_everywhere(name: str, rendered: dict[str, Path]) -> None:
     folder, total = rendered[name], Facts.of(SAMPLES[name]).total
     owed = _json(folder / "report.json")["owed"]
     assert owed["verified"] + owed["violated"] + owed["open"] == owed["requirements"] == total.owed
@@ -140,13 +140,13 @@ def test_what_is_owed_is_the_same_wherever_it_stands(name: str, rendered: dict[s
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_every_form_for_machines_is_valid_against_its_schema(name: str, rendered: dict[str, Path]) -> None:
+def test_every_format_for_machines_is_valid_against_its_schema(name: str, rendered: dict[str, Path]) -> None:
     for form, file in (("totals", "totals.json"), ("ctrf", "ctrf.json"), ("earl", "earl.jsonld")):
         assert first_problem(_json(rendered[name] / file), f"{form}.schema.json") is None
     assert ET.parse(rendered[name] / "badge.svg").getroot().tag.endswith("svg")  # noqa: S314 - ours
 
 
-def test_the_statement_names_what_was_tested_and_the_digest_of_every_report(rendered: dict[str, Path]) -> None:
+def test_the_attestation_names_the_artifact_and_the_digest_of_every_report(rendered: dict[str, Path]) -> None:
     statement = _json(rendered["unstable"] / "attestation.json")
     assert first_problem(statement, "attestation.schema.json") is None
     assert statement["subject"] == [{"name": "service", "digest": {"sha256": "0f" * 32}}]
@@ -170,16 +170,14 @@ def test_only_a_conformant_run_is_attested_as_passed(name: str, result: str, tmp
 
 
 @pytest.mark.parametrize(("shown", "tag"), [("error", "error"), ("failure", "failure"), ("skipped", "skipped")])
-def test_what_is_owed_and_open_is_visible_in_test_views_unless_told_otherwise(
-    shown: str, tag: str, tmp_path: Path
-) -> None:
+def test_open_requirements_are_visible_in_test_views_by_default(shown: str, tag: str, tmp_path: Path) -> None:
     render(UNSTABLE, ["junit"], tmp_path, unverified_as=shown)
     cases = {case.get("name"): case for case in ET.parse(tmp_path / "junit.xml").getroot().iter("testcase")}  # noqa: S314 - ours
     assert cases["scope.switch"].find(tag) is not None
     assert cases["scope.hint"].find("skipped") is not None
 
 
-def test_annotations_are_few_and_nothing_in_them_ends_a_command() -> None:
+def test_annotations_are_few_and_their_text_ends_no_command() -> None:
     rows = [planned(f"scope.thing-{number}") for number in range(30)]
     many = record(*rows, checks=tuple(failed(row.id, actual=f"{row.id} fails\nin two lines, 100%") for row in rows))
     lines = printed(many, "github").splitlines()
@@ -195,7 +193,7 @@ def test_a_format_that_is_printed_needs_no_folder(tmp_path: Path) -> None:
         render(CONFORMANT, ["github-actions"], tmp_path)
 
 
-def test_a_known_failure_is_no_alarm_where_only_new_ones_fail_the_run(tmp_path: Path) -> None:
+def test_a_known_failure_is_no_alarm_if_only_new_ones_fail_the_run(tmp_path: Path) -> None:
     known = KnownFailure("ticket 12", "team B", "2026-12-31")
     run = record(
         planned("scope.known", known_failure=known),
@@ -223,7 +221,7 @@ for (const file of process.argv.slice(2)) {
 """
 
 
-def test_the_tool_of_ctrf_finds_every_report_valid(tools: Path, rendered: dict[str, Path]) -> None:
+def test_the_validator_of_ctrf_accepts_every_report(tools: Path, rendered: dict[str, Path]) -> None:
     script = tools / "validate.mjs"
     script.write_text(_VALIDATE, encoding="utf-8")
     command = ["node", str(script), *(str(folder / "ctrf.json") for folder in rendered.values())]
@@ -231,7 +229,7 @@ def test_the_tool_of_ctrf_finds_every_report_valid(tools: Path, rendered: dict[s
     assert (told.stdout, told.returncode) == ("", 0), told.stderr
 
 
-def test_the_tool_of_allure_reads_every_result(tools: Path, rendered: dict[str, Path]) -> None:
+def test_the_allure_command_reads_every_result(tools: Path, rendered: dict[str, Path]) -> None:
     folder = rendered["non-conformant"]
     program, results = tools / "node_modules/.bin/allure", folder / "allure-results"
     command = [str(program), "generate", str(results), "-o", str(tools / "allure")]
@@ -241,7 +239,7 @@ def test_the_tool_of_allure_reads_every_result(tools: Path, rendered: dict[str, 
     assert statistic["total"] == len(list((folder / "allure-results").glob("*-result.json")))
 
 
-def test_a_run_that_tried_hints_alone_is_told_from_one_that_tried_nothing() -> None:
+def test_a_run_of_recommendations_only_differs_from_one_that_tried_nothing() -> None:
     hint = planned("scope.hint", level="should")
     tried, nothing = record(hint, checks=(passed("scope.hint"),)), record(replace(hint, selected=False))
     assert add_up(tried).explanation.startswith("What was tried are recommendations and observations: ")

@@ -1,4 +1,4 @@
-"""What is known to fail stays a violation, need not fail the run, and does not stay in the baseline unnoticed."""
+"""A known failure stays a violation, need not fail the run, and does not stay in the baseline unnoticed."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def run(entry: PlannedRequirement, checks: tuple[Check, ...], fail_on: str = "ne
     return replace(found, header=replace(found.header, fail_on=fail_on))
 
 
-def test_a_known_failure_is_a_violation_and_is_counted_beside_it() -> None:
+def test_a_known_failure_is_a_violation_and_is_counted_separately() -> None:
     result = add_up(run(listed(), ONE_FAILED, fail_on="any"))
     assert (result.verdict, result.exit_code) == (RunVerdict.NON_CONFORMANT, ExitCode.NON_CONFORMANT)
     assert result.explanation == "1 requirement violated, of which 1 in the baseline."
     assert result.rows[1].is_known
 
 
-def test_where_only_new_failures_count_a_known_one_fails_no_run() -> None:
+def test_if_only_new_failures_count_a_known_one_fails_no_run() -> None:
     result = add_up(run(listed(), ONE_FAILED))
     assert (result.verdict, result.exit_code) == (RunVerdict.NON_CONFORMANT, ExitCode.CONFORMANT)
 
 
-def test_a_run_of_what_is_known_to_fail_alone_finds_nothing_new() -> None:
+def test_a_run_of_only_known_failures_finds_nothing_new() -> None:
     found = record(listed(), checks=(failed("scope.switch"),))
     assert add_up(replace(found, header=replace(found.header, fail_on="new"))).exit_code is ExitCode.CONFORMANT
 
@@ -62,7 +62,7 @@ def test_a_new_failure_fails_the_run(checks: tuple[Check, ...]) -> None:
     assert add_up(run(listed(), checks)).exit_code is ExitCode.NON_CONFORMANT
 
 
-def test_what_is_open_beside_known_failures_leaves_the_run_incomplete() -> None:
+def test_open_requirements_beside_known_failures_leave_the_run_incomplete() -> None:
     assert add_up(run(listed(), (failed("scope.switch"),))).exit_code is ExitCode.INCOMPLETE
 
 
@@ -79,7 +79,7 @@ WAITING = replace(left_open("scope.read", Reason.PRECONDITION), waits_for="scope
     ],
     ids=["waits alone", "holds elsewhere", "is open for another reason too", "waits for what is not known"],
 )
-def test_what_waits_for_a_known_failure_alone_fails_no_run(checks: tuple[Check, ...], exit_code: ExitCode) -> None:
+def test_what_depends_only_on_a_known_failure_fails_no_run(checks: tuple[Check, ...], exit_code: ExitCode) -> None:
     result = add_up(run(listed(), (failed("scope.switch"), *checks)))
     assert (result.verdict, result.exit_code) == (RunVerdict.NON_CONFORMANT, exit_code)
 
@@ -90,14 +90,14 @@ def test_an_expired_entry_does_not_count_and_is_named() -> None:
     assert result.explanation == "1 requirement violated. Expired in the baseline: scope.switch."
 
 
-def test_what_holds_again_is_named_and_fails_no_run() -> None:
+def test_a_known_failure_that_holds_again_is_named_and_fails_no_run() -> None:
     result = add_up(run(listed(), (passed("scope.read"), passed("scope.switch"))))
     assert (result.rows[1].verdict, result.exit_code) == (Verdict.PASSED, ExitCode.CONFORMANT)
-    assert result.beside_known is None  # there is nothing that it would stand beside
+    assert result.beside_known is None  # there is no failure for it to be counted with
     assert "Take out of the baseline what holds: scope.switch." in result.explanation
 
 
-def test_what_does_not_apply_may_stay_in_a_baseline_for_several_versions() -> None:
+def test_entries_that_do_not_apply_at_a_version_may_stay_in_a_baseline() -> None:
     elsewhere = planned("scope.switch", known_failure=KNOWN, status="not applicable", reason=Reason.VERSION)
     assert add_up(record(OTHER, elsewhere, checks=(passed("scope.read"),))).exit_code is ExitCode.CONFORMANT
 
@@ -146,17 +146,17 @@ def test_an_entry_counts_on_its_last_day_and_not_after_it(today: date, expired: 
         ("baseline: [\n", "not valid YAML"),
     ],
 )
-def test_a_baseline_that_cannot_be_meant_is_refused(text: str, said: str, tmp_path: Path) -> None:
+def test_an_invalid_baseline_is_refused(text: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(ConformanceError, match=said):
         read(tmp_path, text)
 
 
-def test_a_baseline_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_baseline_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConformanceError, match="Cannot read the baseline"):
         load_baseline(tmp_path / "none.yaml", Contract.load(), TODAY)
 
 
-def test_a_baseline_is_written_from_a_run_and_keeps_what_it_knew(tmp_path: Path) -> None:
+def test_a_baseline_is_written_from_a_run_and_keeps_former_entries(tmp_path: Path) -> None:
     names = ("job-token-scope.switch.on", "job-token-scope.switch.off")
     rows = (planned(names[0], known_failure=OF_ENTRY), planned(names[1]))
     result = add_up(record(*rows, checks=tuple(map(failed, names))))

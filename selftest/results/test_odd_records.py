@@ -1,4 +1,4 @@
-"""Records that are huge, of a newer suite, or no records at all: one clear message, and whatever can still be told."""
+"""Records that are very large, of a newer suite, or invalid: one clear message, and everything that can be read."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def _bodies(record: RunRecord) -> list[str | None]:
     return [check.evidence[0].response_body for check in record.checks]
 
 
-def test_a_body_that_comes_again_is_kept_once(tmp_path: Path) -> None:
+def test_a_repeated_body_is_kept_once(tmp_path: Path) -> None:
     record = read_record(_written(tmp_path / "results.jsonl", ["x" * 4000] * 3))
     first, *others = _bodies(record)
     assert all(body is first for body in others)
     assert not record.warnings
 
 
-def test_a_huge_record_is_read_in_bounded_memory_and_says_what_it_shortened(
+def test_a_very_large_record_is_read_in_bounded_memory_and_says_what_it_shortened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "_BODIES", 100_000)
@@ -64,7 +64,7 @@ def test_a_huge_record_is_read_in_bounded_memory_and_says_what_it_shortened(
     assert "bodies are shortened in the reports" in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
-def test_what_a_newer_suite_says_beyond_what_is_known_is_left_out(tmp_path: Path) -> None:
+def test_unknown_fields_of_a_newer_suite_are_ignored(tmp_path: Path) -> None:
     file = tmp_path / "results.jsonl"
     recorder = Recorder(file)
     recorder.write(HEADER)
@@ -91,7 +91,7 @@ def test_what_a_newer_suite_says_beyond_what_is_known_is_left_out(tmp_path: Path
     ],
     ids=["newer", "newer and silent", "empty", "a page", "a list", "no header at all", "nested"],
 )
-def test_what_is_no_record_of_ours_is_refused_in_one_message(content: str, message: str, tmp_path: Path) -> None:
+def test_an_invalid_record_is_refused_with_one_message(content: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / "results.jsonl"
     file.write_text(content, encoding="utf-8")
     with pytest.raises(UsageError, match=message):

@@ -1,4 +1,4 @@
-"""The record of a run: written with number and digest of its lines, and read back only as far as it can be believed."""
+"""The record of a run: written with number and digest of its lines, and read back only as far as it can be trusted."""
 
 from __future__ import annotations
 
@@ -14,30 +14,15 @@ from conformance.results.reading import FIRST_FORM, read_record
 from conformance.results.record import Reason, TestEnd, TestOutcome
 from conformance.results.recorder import Recorder, add_readiness, encoded
 from conformance.results.verdicts import RunVerdict, Verdict, add_up
-from selftest.reports.report_samples import CONFORMANT, FOOTER, NON_CONFORMANT, STORY
+from selftest.reports.report_samples import CONFORMANT, NON_CONFORMANT, STORY, written
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.results.record import RunRecord
-
-
-def written(record: RunRecord, folder: Path) -> Path:
-    """Write a record as a run does, and return its file."""
-    recorder = Recorder(folder / "results.jsonl")
-    recorder.write(record.header)
-    recorder.write_plan(record.plan)
-    for check in record.checks:
-        recorder.write(check)
-    for end in record.tests:
-        recorder.write(end)
-    recorder.close_with(replace(FOOTER, verdict=add_up(record).verdict))
-    return recorder.file
-
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """The record of a run that was conformant."""
+    """The record of a conformant run."""
     return written(CONFORMANT, tmp_path)
 
 
@@ -46,7 +31,7 @@ def lines_of(file: Path) -> list[str]:
 
 
 def change(file: Path, number: int, *instead: str) -> None:
-    """Put other lines in the place of one."""
+    """Replace one line by others."""
     lines = lines_of(file)
     lines[number : number + 1 or None] = instead
     file.write_text("".join(lines), encoding="utf-8")
@@ -63,7 +48,7 @@ def test_the_footer_counts_the_lines_before_it_and_has_their_digest(file: Path) 
     assert footer["digest"] == hashlib.sha256("".join(before).encode()).hexdigest()
 
 
-def test_what_was_written_is_read_back_whole(file: Path) -> None:
+def test_a_record_is_read_back_completely(file: Path) -> None:
     found = read_record(file)
     assert (found.header, found.plan, found.checks, found.tests) == (
         CONFORMANT.header,
@@ -75,26 +60,26 @@ def test_what_was_written_is_read_back_whole(file: Path) -> None:
     assert add_up(found).verdict is RunVerdict.CONFORMANT
 
 
-def test_a_check_that_was_taken_out_is_a_contradiction(file: Path) -> None:
+def test_a_removed_check_is_a_contradiction(file: Path) -> None:
     change(file, 2)
     with pytest.raises(UsageError, match="contradicts itself: its footer counts 6 lines"):
         read_record(file)
 
 
-def test_a_check_that_was_changed_is_a_contradiction(file: Path) -> None:
+def test_a_changed_check_is_a_contradiction(file: Path) -> None:
     change(file, 2, altered(lines_of(file)[2], requirement="scope.switch"))
     with pytest.raises(UsageError, match="do not have the digest"):
         read_record(file)
 
 
 @pytest.mark.parametrize("line", [encoded(CONFORMANT.checks[0]), encoded(CONFORMANT.tests[0])], ids=["check", "test"])
-def test_what_was_added_behind_the_footer_is_a_contradiction(file: Path, line: str) -> None:
+def test_a_line_after_the_footer_is_a_contradiction(file: Path, line: str) -> None:
     change(file, 99, line)
     with pytest.raises(UsageError, match="contradicts itself"):
         read_record(file)
 
 
-def test_a_test_that_ended_twice_is_a_contradiction_also_without_a_footer(file: Path) -> None:
+def test_a_test_that_ended_twice_is_a_contradiction_even_without_a_footer(file: Path) -> None:
     end = lines_of(file)[-2]
     change(file, -1)
     change(file, 99, end)
@@ -121,20 +106,20 @@ def test_a_damaged_line_is_named_and_keeps_the_run_from_being_conformant(file: P
     ["{damaged\n", '{"kind": "check", "requirement": "scope.read"}\n', '{"kind": "check", "outcome": "odd"}\n'],
     ids=["no JSON", "without its outcome", "an outcome that nobody knows"],
 )
-def test_a_failure_that_cannot_be_read_is_not_held_against_the_suite(tmp_path: Path, line: str) -> None:
+def test_a_failure_that_cannot_be_read_is_no_fault_of_the_suite(tmp_path: Path, line: str) -> None:
     file = written(NON_CONFORMANT, tmp_path)
     for number, content in enumerate(lines_of(file)):
         row = json.loads(content)
         if (row["kind"], row.get("outcome")) == ("check", "failed"):
             change(file, number, line)
     result = add_up(read_record(file))
-    assert result.verdict is RunVerdict.NON_CONFORMANT, result.explanation  # as the run ended
+    assert result.verdict is RunVerdict.NON_CONFORMANT, result.explanation  # when the run ended
     change(file, len(lines_of(file)) - 1)  # and without its footer
     assert add_up(read_record(file)).verdict is RunVerdict.INCOMPLETE
     assert "What can be read of the record shows no violation, but line" in result.explanation
 
 
-def test_a_last_line_that_was_cut_off_is_a_run_that_was_cut_off(file: Path) -> None:
+def test_a_truncated_last_line_means_a_truncated_run(file: Path) -> None:
     last = lines_of(file)[-1]
     change(file, -1, last[: len(last) // 2])
     found = read_record(file)
@@ -142,12 +127,12 @@ def test_a_last_line_that_was_cut_off_is_a_run_that_was_cut_off(file: Path) -> N
     assert add_up(found).verdict is RunVerdict.INCOMPLETE
 
 
-def test_what_an_upgrade_would_meet_may_follow_the_footer(file: Path) -> None:
+def test_readiness_may_follow_the_footer(file: Path) -> None:
     add_readiness(file, {"verdict": "ready"})
     assert read_record(file).readiness == {"verdict": "ready"}
 
 
-def test_a_record_of_the_first_form_is_read_without_digest(file: Path) -> None:
+def test_a_record_in_the_first_format_is_read_without_digest(file: Path) -> None:
     rows = [json.loads(line) for line in lines_of(file)]
     rows[0]["form"] = FIRST_FORM
     for name in ("command", "scope", "undeclared", "selection"):
@@ -163,7 +148,7 @@ def test_a_record_of_the_first_form_is_read_without_digest(file: Path) -> None:
 
 
 @pytest.mark.parametrize("form", [0, 3, "2", None])
-def test_another_form_is_refused(file: Path, form: object) -> None:
+def test_another_format_is_refused(file: Path, form: object) -> None:
     change(file, 0, altered(lines_of(file)[0], form=form))
     with pytest.raises(UsageError, match=r"form|header"):
         read_record(file)
@@ -178,7 +163,7 @@ def test_two_runs_do_not_write_to_one_record_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("outcome", [TestOutcome.INCONCLUSIVE, TestOutcome.NOT_TESTED])
-def test_what_a_test_saw_before_it_was_interrupted_verifies_nothing(outcome: TestOutcome) -> None:
+def test_an_interrupted_test_verifies_nothing(outcome: TestOutcome) -> None:
     """One of its steps held; the run ended before the others."""
     end = TestEnd(STORY, outcome, 3.0, 30, "the run was interrupted", reason=Reason.INTERRUPTED)
     cut = replace(CONFORMANT, tests=(end,))

@@ -1,4 +1,4 @@
-"""What exactly was tested, as the operator names it."""
+"""The exact artifact that was tested, as the operator names it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from conformance.results.subject import Subject
         ("service=sha1:" + "0f" * 20, "service=sha1:" + "0f" * 20),
     ],
 )
-def test_the_algorithm_is_told_by_the_length_or_by_name(text: str, words: str) -> None:
+def test_the_algorithm_follows_from_the_length_or_the_name(text: str, words: str) -> None:
     assert Subject.parse(text).words == words
     assert Subject.parse(words) == Subject.parse(text)
 
 
 @pytest.mark.parametrize("text", ["", "service", "service=", "=ab", "service=abc", "service=latest", "a b=" + "0" * 40])
-def test_whatever_else_is_refused_with_an_example(text: str) -> None:
+def test_everything_else_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(UsageError, match=r"is no subject\. Write NAME=DIGEST"):
         Subject.parse(text)

@@ -1,4 +1,4 @@
-"""A plugin of pytest with which one test ends the process that runs it, as a system without memory would."""
+"""A pytest plugin with which one test kills its process, as the system does when memory runs out."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> None:
-    """Be killed once, in the first test that comes after so many others of this process."""
+    """Kill the process once, in the first test after a number of others in this process."""
     before = item.config.stash.setdefault(_BEFORE, [])
     before.append(item.nodeid)
     if len(before) > _ENOUGH:
-        with suppress(FileExistsError):  # of several processes the first one alone
+        with suppress(FileExistsError):  # only the first of several processes
             with Path("killed").open("x", encoding="utf-8") as file:
                 file.write(item.nodeid)
             os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""A plugin of pytest that breaks where secrets are at hand, and a service that says them in every way."""
+"""A pytest plugin that breaks where secrets are in local variables, and a service that repeats secrets in every way."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def ways(secret: str) -> Iterator[str]:
-    """Yield a secret in every way in which a server may say it."""
+    """Yield a secret in every way in which a server may write it."""
     data = secret.encode()
     yield secret
     yield f"Authorization: Bearer {secret}"
@@ -38,7 +38,7 @@ def ways(secret: str) -> Iterator[str]:
 
 
 def echo(_: Route, request: Request, response: Response) -> Response:
-    """Say the token of the caller in the body, under a name of its own and in the place of what is stated."""
+    """Repeat the token of the caller in the body, in an extra field and in place of stated values."""
     token = request.header("private-token")
     if token and isinstance(response.content, dict):
         response.content["inbound_enabled"] = list(ways(token))

@@ -1,4 +1,4 @@
-"""Plugins of pytest that keep the suite from looking, in one way each."""
+"""Pytest plugins that each keep the suite from testing, in one way."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KEPT = 3
 
 
 class DropsBefore:
-    """Takes tests out before the suite has seen them."""
+    """Deselects tests before the suite has seen them."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -24,7 +24,7 @@ class DropsBefore:
 
 
 class DropsAfter:
-    """Takes tests out after the suite has planned them, and tells nobody."""
+    """Removes tests after the suite has planned them, without reporting it."""
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -32,7 +32,7 @@ class DropsAfter:
 
 
 class DropsAround:
-    """Takes tests out when every other plugin is through with them."""
+    """Removes tests after every other plugin is done with them."""
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None]:
@@ -41,14 +41,14 @@ class DropsAround:
 
 
 class DropsAll:
-    """Leaves pytest with nothing to run, after the collection."""
+    """Leaves pytest without tests after the collection."""
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         session.items.clear()
 
 
 class IgnoresFiles:
-    """Lets pytest overlook all files of one kind."""
+    """Makes pytest ignore all files of one kind."""
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
         return True if "completion" in collection_path.name else None
@@ -63,7 +63,7 @@ class Skips:
 
 
 class SkipsInSetup:
-    """Skips every test when it is set up."""
+    """Skips every test in its setup."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:
@@ -87,7 +87,7 @@ class XfailsUnrun:
 
 
 class CallsNothing:
-    """Takes the place of what calls a test's function."""
+    """Replaces what calls a test's function."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self) -> bool:
@@ -95,7 +95,7 @@ class CallsNothing:
 
 
 class RunsNothing:
-    """Takes the place of what runs a test."""
+    """Replaces what runs a test."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self) -> bool:
@@ -103,7 +103,7 @@ class RunsNothing:
 
 
 class LoopsOverNothing:
-    """Takes the place of what goes through the tests."""
+    """Replaces the loop over the tests."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> bool:
@@ -111,7 +111,7 @@ class LoopsOverNothing:
 
 
 class ReportsPassed:
-    """Lets every report say that its phase passed."""
+    """Makes every report say that its phase passed."""
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
@@ -121,14 +121,14 @@ class ReportsPassed:
 
 
 class ExitsInSetup:
-    """Ends pytest with success at the first test."""
+    """Exits pytest with success at the first test."""
 
     def pytest_runtest_setup(self) -> None:
         pytest.exit("that will do", returncode=0)
 
 
 class ExitsBetween:
-    """Ends pytest with success after the first test."""
+    """Exits pytest with success after the first test."""
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logfinish(self) -> None:
@@ -136,7 +136,7 @@ class ExitsBetween:
 
 
 class ExitsAtTheEnd:
-    """Ends pytest with success while it finishes."""
+    """Exits pytest with success while it finishes."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
@@ -144,7 +144,7 @@ class ExitsAtTheEnd:
 
 
 class TurnsExitCode:
-    """Puts success in the place of every other exit code."""
+    """Replaces every other exit code by success."""
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
@@ -153,21 +153,21 @@ class TurnsExitCode:
 
 
 class BreaksSetup:
-    """Breaks before each test."""
+    """Fails before each test."""
 
     def pytest_runtest_setup(self) -> None:
         raise RuntimeError("broken on purpose")
 
 
 class BreaksTeardown:
-    """Breaks after each test."""
+    """Fails after each test."""
 
     def pytest_runtest_teardown(self) -> None:
         raise RuntimeError("broken on purpose")
 
 
 class BreaksFinalizer:
-    """Breaks in what a test leaves to be done after it."""
+    """Fails in a finalizer of each test."""
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -178,7 +178,7 @@ class BreaksFinalizer:
 
 
 class SkipsInFinalizer:
-    """Skips a test in what it leaves to be done after it."""
+    """Skips a test in its finalizer."""
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -186,7 +186,7 @@ class SkipsInFinalizer:
 
 
 class BreaksCollection:
-    """Breaks while the tests of one file are collected."""
+    """Fails while the tests of one file are collected."""
 
     def pytest_pycollect_makemodule(self, module_path: Path) -> None:
         if "completion" in module_path.name:
@@ -194,7 +194,7 @@ class BreaksCollection:
 
 
 class WritesElsewhere:
-    """Lets every test change a project that is nobody's business."""
+    """Makes every test change a project that is not in the profile."""
 
     def pytest_runtest_call(self) -> None:
         run = current_run()

@@ -1,9 +1,8 @@
-"""What was left open is told with what closes it, and is all that is run again; a run is repeated when asked."""
+"""Open requirements are reported with what would close them, and can be run alone; a run can be repeated on request."""
 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import signal
 import subprocess
@@ -22,6 +21,7 @@ from conformance.runner.location import SUITE_FOLDER
 from conformance.target.embedded import profile_data
 from selftest.conftest import VERSION
 from selftest.processes import unused_port
+from selftest.reads import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("inside_this_process")
 AREA = "approval-settings"
 
 
-def test_what_stayed_open_says_what_to_paste_and_is_all_that_runs_again(
+def test_an_open_requirement_says_what_to_add_and_can_be_run_alone(
     conformance: Callable[..., Any], reference: Any, tmp_path: Path
 ) -> None:
     service, base_url = reference
@@ -57,13 +57,8 @@ def test_what_stayed_open_says_what_to_paste_and_is_all_that_runs_again(
     assert "there is nothing to repeat" in nothing.text
 
 
-def rows_of(folder: Path) -> dict[str, Any]:
-    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    return {row["id"]: row for row in report["requirements"]}
-
-
-def test_a_run_begins_without_the_reports_of_the_one_before(conformance: Callable[..., Any], tmp_path: Path) -> None:
-    """One that is killed would else leave the verdict of last night beside its own record."""
+def test_a_run_first_removes_the_reports_of_the_run_before(conformance: Callable[..., Any], tmp_path: Path) -> None:
+    """Otherwise, after a killed run, the verdict of last night would be beside the new record."""
     few = ("run", "-q", "--requirement", "job-token-scope.settings.read", "--out", "out")
     assert conformance(*few).code == 0
     reports = {file.name for file in (tmp_path / "out").iterdir()}
@@ -77,7 +72,7 @@ def test_a_run_begins_without_the_reports_of_the_one_before(conformance: Callabl
     assert {"results.jsonl", "mine.txt"} <= left
 
 
-def test_a_run_sets_the_record_of_an_earlier_one_aside(conformance: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_run_keeps_the_record_of_an_earlier_one_elsewhere(conformance: Callable[..., Any], tmp_path: Path) -> None:
     few = ("run", "-q", "--requirement", "job-token-scope.settings.read", "--corpus", "none", "--out", "out")
     kept = []
     for number in range(3):
@@ -93,7 +88,7 @@ def test_a_run_sets_the_record_of_an_earlier_one_aside(conformance: Callable[...
     assert not (tmp_path / "out.3").exists()
 
 
-def test_a_run_begins_not_where_an_earlier_record_cannot_be_moved(
+def test_a_run_does_not_start_if_an_earlier_record_cannot_be_moved(
     conformance: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = ("run", "-q", "--requirement", "job-token-scope.settings.read", "--corpus", "none", "--out", "out")
@@ -106,9 +101,7 @@ def test_a_run_begins_not_where_an_earlier_record_cannot_be_moved(
     assert not (tmp_path / "out.1").exists()
 
 
-def test_the_command_that_repeats_a_run_writes_nowhere_in_particular(
-    conformance: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_the_command_that_repeats_a_run_names_no_output_folder(conformance: Callable[..., Any], tmp_path: Path) -> None:
     few = ("--requirement", "job-token-scope.settings.read", "--seed", "5")
     outcome = conformance("run", "-v", *few, "--out", "out")
     command = "conformance run --requirement=job-token-scope.settings.read --seed=5"
@@ -119,7 +112,9 @@ def test_the_command_that_repeats_a_run_writes_nowhere_in_particular(
         assert f"`{command}`" in (tmp_path / name / "summary.md").read_text(encoding="utf-8")
 
 
-def test_a_run_that_is_gone_on_with_takes_how_it_is_told(conformance: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_resumed_run_uses_the_new_options_for_output_and_limits(
+    conformance: Callable[..., Any], tmp_path: Path
+) -> None:
     few = ("--area", "code-completion", "--max-requests", "60", "--corpus", "none", "--max-examples", "2")
     assert conformance("run", "-q", *few, "--out", "out").code == ExitCode.INCOMPLETE
     first = read_record(tmp_path / "out" / "results.jsonl")
@@ -146,7 +141,10 @@ def test_a_watched_run_is_repeated_on_enter_and_ends_with_its_input(reference: A
         [*command, "--requirement", "job-token-scope.settings.read"],
         input="no-such-area\n\n",
         cwd=tmp_path,
-        env={**os.environ, "CONFORMANCE_RUN_WATCH": "1"},  # as `--watch`, of this run and of none that it begins
+        env={
+            **os.environ,
+            "CONFORMANCE_RUN_WATCH": "1",
+        },  # like `--watch`, for this run but not for runs that it starts
         capture_output=True,
         text=True,
         timeout=120,
@@ -157,7 +155,7 @@ def test_a_watched_run_is_repeated_on_enter_and_ends_with_its_input(reference: A
     assert "There is no area 'no-such-area'" in ended.stdout
 
 
-def test_who_watches_asks_the_address_that_the_run_is_against(reference: Any, tmp_path: Path) -> None:
+def test_watching_asks_for_the_version_at_the_given_base_url(reference: Any, tmp_path: Path) -> None:
     service, base_url = reference
     file = tmp_path / "target.yaml"
     data = profile_data(service.world, f"http://127.0.0.1:{unused_port()}", VERSION)
@@ -166,10 +164,10 @@ def test_who_watches_asks_the_address_that_the_run_is_against(reference: Any, tm
     assert Watched(file, base_url).told_version() == "17.7.0"
 
 
-def test_a_word_for_pytest_that_is_also_the_path_of_the_suite_is_kept(
+def test_a_pytest_argument_that_is_also_the_path_of_the_suite_is_kept(
     conformance: Callable[..., Any], tmp_path: Path
 ) -> None:
-    (tmp_path / "test_served").symlink_to(SUITE_FOLDER)  # as `tests` in a checkout
+    (tmp_path / "test_served").symlink_to(SUITE_FOLDER)  # like `tests` in a checkout
     few = ("--requirement", "job-token-scope.settings.read", "--corpus", "none", "--out", "out")
     outcome = conformance("run", "-q", *few, "--", "-k", "test_served")
     assert outcome.code == ExitCode.INCOMPLETE, outcome.text

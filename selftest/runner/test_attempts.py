@@ -1,4 +1,4 @@
-"""Attempts to be told that a service conforms without the suite having looked, none of which succeeds."""
+"""Attempts to get the result conformant although the suite did not test; none succeeds."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ VIOLATED, USAGE, NOTHING_RAN, INCOMPLETE, BROKEN = 1, 4, 5, 6, 7
 
 @dataclass(frozen=True)
 class Attempt:
-    """What is tried, and what must come of it."""
+    """What is tried, and what the result must be."""
 
     name: str
     code: int
@@ -136,7 +136,7 @@ PLUGINS = (
 
 @dataclass(frozen=True)
 class Told:
-    """What an attempt came to."""
+    """The result of an attempt."""
 
     code: int
     output: str
@@ -144,7 +144,7 @@ class Told:
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Mapping[bool, tuple[Service, str]]]:
-    """Two served references: one that violates nothing of the area, and one that does."""
+    """Two served references: one without violations in the area, and one with some."""
     fault = next(
         fault
         for fault in all_faults(Contract.load(), VERSION)
@@ -158,14 +158,14 @@ def served() -> Iterator[Mapping[bool, tuple[Service, str]]]:
 
 @pytest.fixture
 def profiles(served: Mapping[bool, tuple[Service, str]]) -> Mapping[bool, dict[str, Any]]:
-    """Their profiles; nobody has called them yet, for they serve so many completions a minute only."""
+    """Their profiles. The services are reset first, because they serve only so many completions per minute."""
     for service, _ in served.values():
         service.reset()
     return {faulty: profile_of(service, address, VERSION) for faulty, (service, address) in served.items()}
 
 
 class Quick:
-    """A plugin that shows no code around the lines of a traceback, which takes longer than the test that broke."""
+    """A plugin that shows no source lines in tracebacks, which would take longer than the test that broke."""
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -200,7 +200,7 @@ def attempt_with(
 
 
 @pytest.mark.parametrize("tried", [*ARGUMENTS, *PLUGINS], ids=str)
-def test_no_attempt_turns_the_run_green(
+def test_no_attempt_makes_the_run_green(
     tried: Attempt, attempt_with: Callable[..., Told], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in tried.environment.items():
@@ -266,12 +266,12 @@ PROFILES: Mapping[str, tuple[tuple[str, ...], Callable[[dict[str, Any]], None], 
 
 
 @pytest.mark.parametrize("name", PROFILES)
-def test_what_a_profile_lacks_is_said_and_does_not_turn_the_run_green(
+def test_what_a_profile_lacks_is_reported_and_does_not_make_the_run_green(
     name: str, attempt_with: Callable[..., Told], profiles: Mapping[bool, dict[str, Any]]
 ) -> None:
     options, change, code, word = PROFILES[name]
     data = copy.deepcopy(profiles[False])
-    del data["worlds"]  # one is enough to lack something
+    del data["worlds"]  # with several worlds, one of them would have what is missing
     change(data)
     told = attempt_with(*options, **data)
     assert told.code == code, told.output
@@ -291,8 +291,6 @@ def test_a_report_that_cannot_be_written_is_no_success(
 
 
 @pytest.mark.parametrize("option", ["--lf", "--ff", "--sw"])
-def test_what_pytest_remembers_of_earlier_runs_leaves_nothing_out(
-    option: str, attempt_with: Callable[..., Told]
-) -> None:
+def test_the_pytest_cache_of_earlier_runs_leaves_no_test_out(option: str, attempt_with: Callable[..., Told]) -> None:
     told = attempt_with(f"--requirement={AREA}.completion.answered", option)
     assert told.code == 0, told.output

@@ -1,4 +1,4 @@
-"""Attempts to make a record say more than the run saw: what contradicts itself or the contract is refused."""
+"""Attempts to make a record claim more than the run saw: contradictions, also to the contract, are refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ USAGE, INCOMPLETE = 4, 6
 
 @pytest.fixture(scope="module")
 def incomplete(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
-    """The lines of a run from which most tests were deselected."""
+    """The lines of a run with most tests deselected."""
     out = tmp_path_factory.mktemp("run")
     options = ("-q", "--area=code-completion", "--corpus=none", "--max-examples=1", f"--out={out}", "-k", "role")
     with contextlib.redirect_stdout(io.StringIO()):
@@ -37,7 +37,7 @@ def incomplete(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
 def reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[[list[str]], tuple[int, str]]:
-    """What `conformance report` says of some lines."""
+    """Return the result of `conformance report` on some lines."""
 
     def report(lines: list[str]) -> tuple[int, str]:
         file = tmp_path / "results.jsonl"
@@ -56,7 +56,7 @@ def written(rows: list[Row]) -> list[str]:
 
 
 def sealed(rows: list[Row], **footer: Any) -> list[str]:
-    """Return lines with a footer that counts them right, as somebody writes it who knows how."""
+    """Return lines with a correct footer, as an informed forger writes them."""
     before = [row for row in rows if row["kind"] != "footer"]
     lines = written(before)
     end = next((row for row in rows if row["kind"] == "footer"), {})
@@ -91,7 +91,7 @@ def one_lost(rows: list[Row]) -> list[Row]:
     return [*rows[:5], *rows[6:]]
 
 
-#: What is changed, and what is said when the digest is made to fit.
+#: What is changed, and the message if the digest is made to fit.
 CHANGES = {
     "300 rows of the plan": (fewer_planned, USAGE, "plan lacks"),
     "no plan": (without("plan"), USAGE, "plan lacks"),
@@ -105,7 +105,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_changed_record_with_a_digest_that_fits_is_not_green(
+def test_a_changed_record_with_a_fitting_digest_is_not_green(
     name: str, incomplete: list[Row], reported: Callable[[list[str]], tuple[int, str]]
 ) -> None:
     change, code, word = CHANGES[name]
@@ -116,7 +116,7 @@ def test_a_changed_record_with_a_digest_that_fits_is_not_green(
 
 @pytest.mark.parametrize("verdict", ["conformant", "selection holds"])
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_changed_record_that_says_to_be_green_is_refused(
+def test_a_changed_record_that_claims_to_be_green_is_refused(
     name: str, verdict: str, incomplete: list[Row], reported: Callable[[list[str]], tuple[int, str]]
 ) -> None:
     change, *_ = CHANGES[name]
@@ -128,7 +128,7 @@ def test_a_changed_record_that_says_to_be_green_is_refused(
 @pytest.mark.parametrize(
     "change", [fewer_planned, all_passed, checks_passed, one_lost, without("test")], ids=lambda change: change.__name__
 )
-def test_a_changed_record_with_the_digest_of_the_run_is_refused(
+def test_a_changed_record_with_the_old_digest_is_refused(
     change: Callable[[list[Row]], list[Row]],
     incomplete: list[Row],
     reported: Callable[[list[str]], tuple[int, str]],
@@ -138,7 +138,7 @@ def test_a_changed_record_with_the_digest_of_the_run_is_refused(
     assert "It was changed after the run" in text
 
 
-def test_a_footer_that_says_to_be_green_is_refused(
+def test_a_footer_that_claims_to_be_green_is_refused(
     incomplete: list[Row], reported: Callable[[list[str]], tuple[int, str]]
 ) -> None:
     code, text = reported(written([*incomplete[:-1], {**incomplete[-1], "verdict": "selection holds", "exit_code": 0}]))
@@ -146,7 +146,7 @@ def test_a_footer_that_says_to_be_green_is_refused(
     assert "its footer says 'selection holds', and its lines add up to 'incomplete'" in text
 
 
-def test_a_record_that_was_cut_off_or_damaged_is_incomplete(
+def test_a_truncated_or_damaged_record_is_incomplete(
     incomplete: list[Row], reported: Callable[[list[str]], tuple[int, str]]
 ) -> None:
     lines = written(incomplete)
@@ -156,7 +156,7 @@ def test_a_record_that_was_cut_off_or_damaged_is_incomplete(
         assert word in text
 
 
-def test_the_record_as_it_was_written_is_rendered_again(
+def test_the_unchanged_record_is_rendered_again(
     incomplete: list[Row], reported: Callable[[list[str]], tuple[int, str]]
 ) -> None:
     code, text = reported(sealed(incomplete))

@@ -1,4 +1,4 @@
-"""A folder that cannot be written is told before the first call; a disk that becomes full leaves nothing changed."""
+"""A folder that cannot be written is reported before the first call; if a disk becomes full, nothing stays changed."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from conformance.results.recorder import Recorder, require_writable
 from conformance.runner.precautions import Precautions
 from conformance.target import load_profile
 from conformance.target.ledger import Content, UnwrittenError
+from selftest.altering import called
 from selftest.conftest import in_a_test
 from selftest.proof.test_caught import pages_are_whole
 from selftest.reads import everything_read
@@ -28,14 +29,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.reference import Service
-    from conformance.reference.http import Request, Response
-    from conformance.reference.routing import Route
 
 FEW = ("-q", "--workers", "1", "--max-examples", "2", "--seed", "1", "--corpus", "none", "--target", "target.yaml")
 
 
 @pytest.mark.parametrize("out", ["file", "file/below", "folder"])
-def test_an_out_that_cannot_be_written_is_told_before_the_first_call(
+def test_an_out_folder_that_cannot_be_written_is_reported_before_the_first_call(
     conformance: Callable[..., Any],
     reference: tuple[Service, str],
     write_profile: Callable[..., Path],
@@ -43,23 +42,17 @@ def test_an_out_that_cannot_be_written_is_told_before_the_first_call(
     out: str,
 ) -> None:
     service, base_url = reference
-    calls: list[str] = []
-
-    def note(route: Route, _: Request, response: Response) -> Response:
-        calls.append(route.key)
-        return response
-
-    service.transformers.append(note)
+    calls = called(service)
     write_profile(service, base_url, version="auto")
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
-    (tmp_path / "folder" / "results.jsonl").mkdir(parents=True)  # a folder that may not be written hinders no root
+    (tmp_path / "folder" / "results.jsonl").mkdir(parents=True)  # root may write to a read-only folder
     outcome = conformance("run", *FEW, "--out", out)
     assert outcome.code == ExitCode.USAGE, outcome.text
     assert outcome.err.count("Cannot write reports to") == 1
     assert calls == []
 
 
-def test_looking_whether_a_folder_can_be_written_leaves_nothing_there(tmp_path: Path) -> None:
+def test_checking_whether_a_folder_can_be_written_leaves_no_file(tmp_path: Path) -> None:
     require_writable(tmp_path / "some" / "where")
     (tmp_path / "there").mkdir()
     require_writable(tmp_path / "there")
@@ -68,7 +61,7 @@ def test_looking_whether_a_folder_can_be_written_leaves_nothing_there(tmp_path: 
 
 @contextmanager
 def no_file_longer_than(size: int) -> Iterator[None]:
-    """Let every write beyond a size be refused, as a full disk does."""
+    """Refuse every write beyond a file size, as a full disk does."""
     usual = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, usual[1]))
     try:
@@ -77,12 +70,12 @@ def no_file_longer_than(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, usual)
 
 
-def test_a_disk_without_room_for_a_record_is_told_at_once(tmp_path: Path) -> None:
+def test_a_disk_without_room_for_a_record_is_reported_at_once(tmp_path: Path) -> None:
     with no_file_longer_than(1000), pytest.raises(UsageError, match="File too large"):
         require_writable(tmp_path / "out")
 
 
-def test_what_cannot_be_written_down_is_not_sent_and_the_rest_is_put_back(
+def test_a_write_that_the_ledger_cannot_store_is_not_sent_and_others_are_undone(
     reference: tuple[Service, str], write_profile: Callable[..., Path], tmp_path: Path
 ) -> None:
     profile = load_profile(write_profile(*reference))
@@ -104,7 +97,7 @@ def test_what_cannot_be_written_down_is_not_sent_and_the_rest_is_put_back(
     assert everything_read(profile) == before
 
 
-def test_a_disk_that_becomes_full_ends_a_run_in_one_sentence_with_everything_put_back(
+def test_if_a_disk_becomes_full_the_run_ends_with_one_message_and_undoes_changes(
     conformance: Callable[..., Any],
     reference: tuple[Service, str],
     write_profile: Callable[..., Path],
@@ -139,7 +132,7 @@ def test_a_record_that_had_to_be_written_elsewhere_is_no_success(
     assert "could not be written (No space left on device); the record is in " in " ".join(outcome.text.split())
 
 
-def test_a_record_without_room_anywhere_is_lost_and_leaves_no_part_of_itself_behind(
+def test_a_record_without_room_anywhere_is_lost_and_leaves_no_partial_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -152,10 +145,10 @@ def test_a_record_without_room_anywhere_is_lost_and_leaves_no_part_of_itself_beh
     assert [place.name for place in tmp_path.iterdir()] == ["out"]
 
 
-def test_a_report_that_is_missing_is_told_by_the_exit_code_also_where_a_run_is_incomplete(
+def test_a_missing_report_decides_the_exit_code_even_of_an_incomplete_run(
     conformance: Callable[..., Any], tmp_path: Path
 ) -> None:
-    """A nightly job that accepts 6 would else be content with no reports at all."""
+    """Otherwise, a nightly job that accepts 6 would accept a run without reports."""
     (tmp_path / "out" / "index.html" / "in-the-way").mkdir(parents=True)
     outcome = conformance("run", "-q", "--area", "job-token-scope", "--minutes", "0.0001", "--out", "out")
     assert outcome.code == ExitCode.SUITE_BROKE, outcome.text
@@ -163,7 +156,7 @@ def test_a_report_that_is_missing_is_told_by_the_exit_code_also_where_a_run_is_i
 
 
 @pytest.mark.parametrize(("faulty", "code"), [(True, ExitCode.NON_CONFORMANT), (False, ExitCode.SUITE_BROKE)])
-def test_where_no_report_could_be_written_none_is_named_and_a_violation_stays_one(
+def test_if_no_report_could_be_written_a_violation_still_decides_the_exit_code(
     conformance: Callable[..., Any],
     reference: tuple[Service, str],
     write_profile: Callable[..., Path],
@@ -182,7 +175,7 @@ def test_where_no_report_could_be_written_none_is_named_and_a_violation_stays_on
     assert "Report:" not in outcome.text
 
 
-def test_reports_for_which_there_is_no_room_are_named_once_and_none_stays_in_part(
+def test_reports_without_room_are_named_once_and_leave_no_partial_file(
     conformance: Callable[..., Any], reference: tuple[Service, str], write_profile: Callable[..., Path], tmp_path: Path
 ) -> None:
     write_profile(*reference)

@@ -1,8 +1,7 @@
-"""Ways to run on a service that is in use: nothing but reading, and with what is known to fail on a list."""
+"""Ways to run on a service that is in use: read-only, and for a limited time."""
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import pytest
 
 from conformance.reference import EmbeddedServer
 from conformance.target.embedded import prepared_service
+from selftest.reads import report_of, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ def _without_locks(_: Route, __: Request, response: Response) -> Response:
     return response
 
 
-def test_a_run_that_only_reads_sends_nothing_else_and_says_what_it_could_not_see(
+def test_a_read_only_run_sends_only_reads_and_says_what_it_could_not_verify(
     conformance: Callable[..., Any], write_profile: Callable[..., Path], tmp_path: Path
 ) -> None:
     service, methods = prepared_service(version="17.7"), set[str]()
@@ -49,18 +49,17 @@ def test_a_run_that_only_reads_sends_nothing_else_and_says_what_it_could_not_see
         outcome = conformance("run", "--read-only", *few, *options)
     assert methods == {"GET"}
     assert outcome.code == 6, outcome.text[-2000:]
-    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
-    rows = {row["id"]: row for row in report["requirements"] if row["area"] == AREA}
+    rows = rows_of(tmp_path / "out")
     assert {rows[name]["verdict"] for name in KNOWN} == {"failed"}
     assert {rows[name]["known_failure"]["owner"] for name in KNOWN} == {"team A"}
     assert rows["approval-settings.group.read"]["verdict"] == "passed"
     assert rows["approval-settings.group.update"]["reason"] == "unsafe in this mode"
 
 
-def test_a_run_begins_no_test_when_its_minutes_are_over(conformance: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_run_starts_no_test_when_its_minutes_are_over(conformance: Callable[..., Any], tmp_path: Path) -> None:
     outcome = conformance("run", "--minutes", "0.0001", "--area", AREA, "--out", "out")
     assert outcome.code == 6, outcome.text[-2000:]
-    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    report = report_of(tmp_path / "out")
     reasons = {
         row["reason"] for row in report["requirements"] if row["area"] == AREA and row["verdict"] == "not tested"
     }

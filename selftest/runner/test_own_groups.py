@@ -1,4 +1,4 @@
-"""What no operation takes away is made in groups that the run makes for itself, and removes."""
+"""What no operation removes is created in groups that the run creates and deletes itself."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _PATIENCE = 0.5
 _NAMES = {"rules_group", "spare_rules_group", "inner_rules_group", "inner_rules_project"}
 
 
-# -- services as they come ---------------------------------------------------------------------------------------------
+# -- services with different behaviour ---------------------------------------------------------------------------------
 
 
 def no_groups(status: int | None) -> Callable[..., Answer]:
@@ -69,7 +69,7 @@ def by_admins_only(way: Way, token: str, method: str, path: str, query: Body, bo
 
 
 def new_groups_name_nobody(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
-    """In a group that was made just now, a rule names no approvers."""
+    """In a newly created group, a rule names no approvers."""
     answer = way(token, method, path, query, body)
     if method == "GET" and path.endswith("approval_rules") and isinstance(answer.body, list):
         return replace(answer, body=[{**rule, "users": []} for rule in answer.body])
@@ -77,7 +77,7 @@ def new_groups_name_nobody(way: Way, token: str, method: str, path: str, query: 
 
 
 def inherited(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
-    """Every group shows a rule of the group around it."""
+    """Every group shows a rule of the group that contains it."""
     answer = way(token, method, path, query, body)
     if method == "GET" and path.endswith("approval_rules") and isinstance(answer.body, list):
         return replace(answer, body=[{"id": 5, "name": "of the parent", "rule_type": "regular"}, *answer.body])
@@ -90,7 +90,7 @@ def no_deletion(way: Way, token: str, method: str, path: str, query: Body, body:
 
 
 def deletion_takes_days() -> Callable[..., Answer]:
-    """A deleted group is marked, and stays."""
+    """A deleted group is marked for deletion, and stays."""
     marked: set[str] = set()
 
     def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
@@ -105,7 +105,7 @@ def deletion_takes_days() -> Callable[..., Answer]:
     return change
 
 
-#: By the behaviour of a service: whether the groups of a run lie inside that of the profile; None where it gets none.
+#: For each behaviour: whether the run's groups are inside that of the profile; None if the run gets no groups.
 SERVICES: Mapping[str, tuple[Callable[..., Answer], bool | None]] = {
     "groups may be made": (lambda way, *call: way(*call), True),
     "groups are made by administrators": (by_admins_only, True),
@@ -133,7 +133,7 @@ def made_on(
 
 
 @pytest.mark.parametrize("behaviour", SERVICES)
-def test_a_run_gets_groups_where_they_can_be_had_and_nothing_stays(behaviour: str) -> None:
+def test_a_run_creates_groups_if_it_can_and_removes_them(behaviour: str) -> None:
     change, is_nested = SERVICES[behaviour]
     service, profile, calls, told, made = made_on(change)
     assert made.keys() == {None: set(), True: _NAMES, False: _NAMES - {"inner_rules_group"}}[is_nested]
@@ -146,7 +146,7 @@ def test_a_run_gets_groups_where_they_can_be_had_and_nothing_stays(behaviour: st
         assert not [group for group in service.identities.groups.values() if group.full_path in known]
 
 
-def test_rules_of_what_is_set_aside_go_to_a_group_of_the_run_too() -> None:
+def test_rules_of_replacement_fixtures_are_created_in_a_group_of_the_run_too() -> None:
     service, profile, *_, made = made_on(SERVICES["groups may be made"][0])
     with EmbeddedServer(service) as server:
         whole = replace(profile, base_url=server.base_url, fixtures={**profile.fixtures, **made})
@@ -157,15 +157,15 @@ def test_rules_of_what_is_set_aside_go_to_a_group_of_the_run_too() -> None:
 
 
 @pytest.mark.parametrize("other", [{"name": "another"}, {"path": "another"}], ids=["name", "path"])
-def test_a_group_that_is_another_by_now_is_never_deleted(other: dict[str, Any]) -> None:
+def test_a_group_that_was_replaced_by_another_one_is_never_deleted(other: dict[str, Any]) -> None:
     service, profile, calls, told, _ = made_on(SERVICES["groups may be made"][0])
     group = replace(told[1], **other)
-    # Of a path that nothing has, the group is gone, and its number somebody else's.
+    # If the path does not exist, the group is gone, and its id may belong to another group.
     assert removed(calls, profile, group) == (None if "path" in other else "something else has its place by now")
     assert told[1].number in service.identities.groups
 
 
-def test_what_a_run_could_not_remove_is_swept_with_what_provisioning_made() -> None:
+def test_groups_that_a_run_could_not_remove_are_removed_by_sweep() -> None:
     bench = Bench()
     profile = profile_from(profile_data(bench.order(), bench.provision(), by_value), "selftest")
     own = OwnGroups(profile, bench.calls, "20260101T000000Z-abc", lambda _: None)
@@ -174,7 +174,7 @@ def test_what_a_run_could_not_remove_is_swept_with_what_provisioning_made() -> N
     assert [removal.what for removal in removals if removal.problem] == []
 
 
-def test_a_target_that_lost_its_state_is_given_groups_again() -> None:
+def test_a_target_that_lost_its_state_gets_groups_again() -> None:
     service = prepared_service(version=VERSION)
     profile, told = profile_from(profile_of(service, "http://127.0.0.1:1", VERSION), "selftest"), list[OwnGroup]()
     ways = [directly(service)]
@@ -194,7 +194,7 @@ def test_a_target_that_lost_its_state_is_given_groups_again() -> None:
     assert {removed(calls, profile, group) for group in known.values()} == {None}
 
 
-def test_groups_that_cannot_be_removed_are_used_again_and_go_once_they_can_be() -> None:
+def test_groups_that_cannot_be_removed_are_reused_and_removed_when_possible() -> None:
     service = prepared_service(version=VERSION)
     profile = profile_from(profile_of(service, "http://127.0.0.1:1", VERSION), "selftest")
     found: list[set[int]] = []
@@ -208,7 +208,7 @@ def test_groups_that_cannot_be_removed_are_used_again_and_go_once_they_can_be() 
     assert not found[0] & service.identities.groups.keys()
 
 
-def test_a_group_that_was_never_made_is_no_leftover() -> None:
+def test_a_group_that_was_never_created_is_no_leftover() -> None:
     _, profile, calls, *_ = made_on(SERVICES["groups are refused"][0])
     assert removed(calls, profile, OwnGroup("never/made", "never made")) is None
 
@@ -228,7 +228,7 @@ def target(tmp_path: Path, worlds: int = 1, choices: Choices | None = None) -> I
 @pytest.mark.parametrize(
     ("workers", "selected"), [(1, ("--area", "group-approval-rules")), (2, _CREATION)], ids=["all tests", "two workers"]
 )
-def test_a_run_leaves_every_rule_of_groups_as_it_was(
+def test_a_run_leaves_every_rule_of_groups_unchanged(
     conformance: Callable[..., Any], tmp_path: Path, workers: int, selected: tuple[str, ...]
 ) -> None:
     with target(tmp_path, workers) as (service, worlds):
@@ -255,10 +255,10 @@ async def without_inner_groups(request: Request) -> None:
 
 
 @pytest.mark.parametrize("is_faulty", [False, True], ids=["healthy", "faulty"])
-def test_a_download_before_the_first_export_has_finished_is_seen_in_such_a_group(
+def test_a_download_before_the_first_export_has_finished_is_found_in_such_a_group(
     conformance: Callable[..., Any], tmp_path: Path, *, is_faulty: bool
 ) -> None:
-    """Only for a group that the run made is it certain that nothing was exported before; here it has members."""
+    """Only in a group that the run created it is certain that nothing was exported before; here it has members."""
     wanted = "group-relations-export.download.before-finished"
     fault = next(one for one in faults() if one.name == "a-file-is-empty-until-its-export-has-finished")
     with target(tmp_path, choices=fault.choices) as (service, _):
@@ -285,7 +285,7 @@ async def without_groups(request: Request) -> None:
         raise ForbiddenError(request.route.path)
 
 
-def test_what_stays_for_want_of_such_a_group_stands_in_every_report(
+def test_what_stays_because_no_group_could_be_created_is_in_every_report(
     conformance: Callable[..., Any], tmp_path: Path, write_profile: Callable[..., Path]
 ) -> None:
     with serving() as (service, base_url):

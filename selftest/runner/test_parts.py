@@ -1,4 +1,4 @@
-"""Shards of a run and an interrupted run: put together, they come to what one machine comes to in one go."""
+"""Shards of a run and an interrupted run: merged, they have the same result as one complete run on one machine."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FEW = ("-q", "--area", "job-token-scope", "--max-examples", "2", "--seed", "1", 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A run in one go, and its two shards, each in a world of its own on one service that has a fault."""
+    """A complete run and its two shards, each in its own world on one service with a fault."""
     made = tmp_path_factory.mktemp("parts")
     service = prepared_service(version=VERSION, worlds=2)
     pages_are_whole(service)
@@ -63,7 +63,7 @@ def test_merged_shards_have_the_verdicts_of_one_run(folder: Path) -> None:
     assert (folder / "merged" / "index.html").is_file()
 
 
-def test_merging_into_the_folder_of_a_run_sets_its_record_aside(folder: Path) -> None:
+def test_merging_into_the_folder_of_a_run_keeps_its_record_elsewhere(folder: Path) -> None:
     assert run_conformance("merge", "one", "two", "--out", "twice", cwd=folder).code == ExitCode.NON_CONFORMANT
     before = (folder / "twice" / "results.jsonl").read_bytes()
     outcome = run_conformance("merge", "one", "--out", "twice", cwd=folder)
@@ -71,8 +71,8 @@ def test_merging_into_the_folder_of_a_run_sets_its_record_aside(folder: Path) ->
     assert (folder / "twice.1" / "results.jsonl").read_bytes() == before
 
 
-def test_a_shard_that_was_killed_at_once_hides_nothing_that_another_saw(folder: Path) -> None:
-    """In whatever order they are put together: it does not say yet which tests are not its own."""
+def test_a_shard_that_was_killed_at_once_hides_no_results_of_another(folder: Path) -> None:
+    """In any order of merging: its record does not say yet which tests belong to other shards."""
     seen = {name: {str(verdict) for verdict, _ in verdicts(folder / name).values()} for name in ("one", "two")}
     one, other = sorted(seen, key=lambda name: "failed" not in seen[name])
     for name, killed in ((other, "killed-at-once"), (one, "killed-too")):
@@ -87,7 +87,7 @@ def test_a_shard_that_was_killed_at_once_hides_nothing_that_another_saw(folder: 
         assert outcome.code == ExitCode.NON_CONFORMANT, outcome.text
 
 
-def test_a_shard_whose_target_could_not_be_tested_takes_nothing_from_another(folder: Path) -> None:
+def test_a_shard_whose_target_could_not_be_tested_hides_no_results_of_another(folder: Path) -> None:
     for name in ("one", "two"):
         other = "two" if name == "one" else "one"
         part, failing = (Part.of(folder / place, Contract.load()) for place in (name, other))
@@ -102,7 +102,7 @@ def test_a_shard_whose_target_could_not_be_tested_takes_nothing_from_another(fol
             assert (result.verdict is RunVerdict.COULD_NOT_RUN) == (len(parts) == 1), result.explanation
 
 
-def test_every_report_of_merged_shards_says_from_what_it_was_merged(folder: Path) -> None:
+def test_every_report_of_merged_shards_names_the_shards(folder: Path) -> None:
     run_conformance("merge", "one", "two", "--out", "told", cwd=folder)
     one, two = (read_record(folder / name / "results.jsonl") for name in ("one", "two"))
     assert one.footer
@@ -119,7 +119,7 @@ def test_every_report_of_merged_shards_says_from_what_it_was_merged(folder: Path
     assert "merged" not in Facts.of(read_record(folder / "whole" / "results.jsonl")).headline
 
 
-def test_each_shard_runs_about_half_in_a_world_of_its_own_and_verifies_nothing_alone(folder: Path) -> None:
+def test_each_shard_runs_about_half_in_its_own_world_and_verifies_nothing_alone(folder: Path) -> None:
     whole, *shards = (read_record(folder / name / "results.jsonl") for name in ("whole", "one", "two"))
     ran = [{end.test for end in shard.tests if end.outcome is not TestOutcome.DESELECTED} for shard in shards]
     assert ran[0] | ran[1] == {end.test for end in whole.tests if end.outcome is not TestOutcome.DESELECTED}
@@ -137,7 +137,7 @@ def test_each_shard_runs_about_half_in_a_world_of_its_own_and_verifies_nothing_a
 
 
 def killed_copy(folder: Path, name: str, of_tests: float = 0.5) -> list[str]:
-    """Make a record as of a run that was killed when a part of its tests had ended; return its whole lines."""
+    """Make the record of a run that was killed after a part of its tests; return its complete lines."""
     lines = (folder / "whole" / "results.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     ended = [number for number, line in enumerate(lines) if '"kind": "test"' in line and "deselected" not in line]
     (folder / name).mkdir()
@@ -146,7 +146,7 @@ def killed_copy(folder: Path, name: str, of_tests: float = 0.5) -> list[str]:
     return kept
 
 
-def test_a_run_that_is_complete_is_not_gone_on_with(folder: Path) -> None:
+def test_a_complete_run_cannot_be_resumed(folder: Path) -> None:
     before = {file: file.read_bytes() for file in (folder / "whole").rglob("*") if file.is_file()}
     outcome = run_conformance("run", "--resume", "whole", cwd=folder)
     assert outcome.code == ExitCode.NON_CONFORMANT, outcome.text
@@ -157,7 +157,7 @@ def test_a_run_that_is_complete_is_not_gone_on_with(folder: Path) -> None:
     assert {file: file.read_bytes() for file in (folder / "whole").rglob("*") if file.is_file()} == before
 
 
-def test_a_run_is_gone_on_with_from_another_folder(folder: Path) -> None:
+def test_a_run_can_be_resumed_from_another_folder(folder: Path) -> None:
     kept = killed_copy(folder, "killed-elsewhere", 0.9)
     assert json.loads(kept[0])["started_in"] == ".."
     (folder / "deep" / "down").mkdir(parents=True)
@@ -168,7 +168,7 @@ def test_a_run_is_gone_on_with_from_another_folder(folder: Path) -> None:
     assert not list((folder / "deep" / "down").iterdir())
 
 
-def test_a_run_whose_profile_is_nowhere_says_where_to_go_on(folder: Path, tmp_path: Path) -> None:
+def test_resuming_a_run_without_its_profile_says_in_which_folder_to_do_it(folder: Path, tmp_path: Path) -> None:
     kept = killed_copy(folder, "killed-and-moved")
     (folder / "killed-and-moved").rename(tmp_path / "moved")
     outcome = run_conformance("run", "--resume", "moved", cwd=tmp_path)
@@ -178,7 +178,7 @@ def test_a_run_whose_profile_is_nowhere_says_where_to_go_on(folder: Path, tmp_pa
     assert (tmp_path / "moved" / "results.jsonl").read_text(encoding="utf-8").startswith("".join(kept))
 
 
-def test_a_run_on_a_target_that_was_made_anew_is_not_gone_on_with(folder: Path) -> None:
+def test_a_run_on_a_target_that_was_created_again_cannot_be_resumed(folder: Path) -> None:
     kept = killed_copy(folder, "killed-before")
     header = json.loads(kept[0])
     header["profile"]["actors"]["maintainer"]["id"] = 999
@@ -192,7 +192,7 @@ def test_a_run_on_a_target_that_was_made_anew_is_not_gone_on_with(folder: Path) 
     assert record.read_bytes() == before
 
 
-def test_a_killed_run_is_gone_on_with_and_comes_to_the_same(folder: Path) -> None:
+def test_a_killed_and_resumed_run_has_the_same_result(folder: Path) -> None:
     kept = killed_copy(folder, "killed")
     outcome = run_conformance("run", "--resume", "killed", cwd=folder)
     assert outcome.code == ExitCode.NON_CONFORMANT, outcome.text
@@ -200,7 +200,7 @@ def test_a_killed_run_is_gone_on_with_and_comes_to_the_same(folder: Path) -> Non
     again = (folder / "killed" / "results.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     settled = [line for line in kept if '"kind": "test"' in line and '"outcome": "passed"' in line]
     assert settled
-    assert set(settled) <= set(again)  # with the seconds that they took then
+    assert set(settled) <= set(again)  # with the times that they took in the killed run
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_killed_run_is_gone_on_with_and_comes_to_the_same(folder: Path) -> Non
         (("merge", "one", "whole", "--out", "wrong"), "not run with --shard"),
     ],
 )
-def test_what_cannot_be_put_together_is_refused_in_one_message(
+def test_parts_that_do_not_fit_are_refused_with_one_message(
     folder: Path, arguments: tuple[str, ...], word: str
 ) -> None:
     outcome = run_conformance(*arguments, cwd=folder)
@@ -246,13 +246,13 @@ def test_records_of_different_runs_are_not_merged(folder: Path, changed: dict[st
         require_shards((one, other))
 
 
-def test_the_embedded_reference_is_one_target_wherever_it_listens(folder: Path) -> None:
+def test_the_embedded_reference_is_the_same_target_on_every_port(folder: Path) -> None:
     header = read_record(folder / "whole" / "results.jsonl").header
     reference = replace(header, version_source="the embedded reference")
     require_same_run("one", reference, "two", replace(reference, base_url="http://127.0.0.1:1"))
 
 
-def test_shards_are_the_same_everywhere_of_about_equal_work_and_together_all() -> None:
+def test_shards_are_the_same_everywhere_of_about_equal_work_and_complete() -> None:
     tests = [f"tests/scenarios/test_{kind}.py::test_{number}" for kind in ("a_model", "b") for number in range(40)]
     parts = [part_of(tests, number, 3) for number in (1, 2, 3)]
     assert parts == [part_of(reversed(tests), number, 3) for number in (1, 2, 3)]
@@ -260,21 +260,21 @@ def test_shards_are_the_same_everywhere_of_about_equal_work_and_together_all() -
     assert max(sum("model" in test for test in part) for part in parts) == 14
 
 
-def test_the_longest_tests_begin_first_and_what_is_known_counts() -> None:
+def test_the_longest_tests_start_first_by_measured_times() -> None:
     tests = [f"tests/test_{number}.py::test" for number in range(9)]
     order = in_order(tests, {name: float(number) for number, name in enumerate(tests)}, 2)
     assert [order.index(name) for name in (tests[8], tests[7], tests[6], tests[5])] == [0, 2, 4, 5]
     assert sorted(order) == tests
 
 
-def test_of_tests_that_are_as_long_each_worker_finds_some_that_follow_each_other() -> None:
+def test_each_worker_gets_consecutive_tests_if_all_take_equally_long() -> None:
     tests = [f"tests/contract/test_isolation.py::test[{number}]" for number in range(8)]
     assert in_order(tests, {}, 2)[4:] == [tests[1], tests[5], tests[2], tests[6]]
     seconds = {name: float(number) for number, name in enumerate(tests)}
     assert in_order(tests, seconds, 2) == in_order(tests, {}, 2)
 
 
-def test_every_file_whose_work_was_measured_is_one_of_the_suite() -> None:
+def test_every_file_with_measured_work_exists_in_the_suite() -> None:
     files = [file.name for file in SUITE_FOLDER.rglob("test_*.py")]
     unknown = {end for end in weights_by_file() if not any(name.endswith(end) for name in files)}
     assert unknown == {"others"}

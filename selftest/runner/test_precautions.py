@@ -1,4 +1,4 @@
-"""What a run changes it puts back, also when it was interrupted or killed."""
+"""A run undoes its changes, even after it was interrupted or killed."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def slow_profile(slow_reference: tuple[Service, str], write_profile: Callable[..
 
 
 def noticed(folder: Path) -> str:
-    """Return what a run had to say of itself."""
+    """Return the warnings of a run."""
     return " ".join(read_record(folder / "results.jsonl").warnings)
 
 
@@ -70,7 +70,7 @@ def noticed(folder: Path) -> str:
         ("group-approval-rules", 20),
     ],
 )
-def test_after_a_killed_run_restore_leaves_every_read_as_it_was_before(
+def test_restore_after_a_killed_run_makes_every_read_as_before(
     conformance: Callable[..., Any], slow_profile: Profile, tmp_path: Path, area: str, checks: int
 ) -> None:
     before = everything_read(slow_profile)
@@ -87,10 +87,10 @@ def test_after_a_killed_run_restore_leaves_every_read_as_it_was_before(
 
 
 def everything_changed(profile: Profile, folder: Path) -> tuple[str, ...]:
-    """Call every operation that writes, leave it at that, and put back by the ledger; return what is left."""
+    """Call every operation that writes, then undo everything with the ledger; return what could not be undone."""
     precautions = Precautions.of(profile, None, folder, folder.name)
     with in_a_test(profile) as test:
-        precautions.keep_ledger(test.run, 0)  # first, for a worker may be up before the run has begun the ledgers
+        precautions.keep_ledger(test.run, 0)  # first, because a worker may start before the run has begun the ledgers
         assert list(precautions.begin([0], restores=True)) == []
         for operation in test.run.validator.operations:
             if not operation.is_read and has_request_example(operation):
@@ -102,11 +102,11 @@ def everything_changed(profile: Profile, folder: Path) -> tuple[str, ...]:
     return left
 
 
-def test_what_every_operation_changes_is_put_back(
+def test_the_changes_of_every_operation_are_undone(
     profile: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Arranged, "put_back", lambda _: None)
-    # Once disabled, an integration is shown as inactive, which it was not before it was ever set up.
+    # A disabled integration is shown as inactive, which it was not before its first set-up.
     everything_changed(profile, tmp_path / "first")
     before = everything_read(profile)
     left = everything_changed(profile, tmp_path / "second")
@@ -116,10 +116,10 @@ def test_what_every_operation_changes_is_put_back(
     assert all(path.startswith("/groups/") for path in changed)
 
 
-def test_what_a_service_takes_away_itself_is_not_brought_back_where_it_would_stay(
+def test_a_rule_that_the_service_itself_removes_is_not_restored_if_it_would_stay(
     profile: Profile, tmp_path: Path
 ) -> None:
-    """A rule for any approver takes the place of the one that was there: another rule in its stead would stay too."""
+    """A rule for any approver replaces the existing one; a new rule in its place could not be removed either."""
     owner, precautions = profile.actors["owner"], Precautions.of(profile, None, tmp_path, "run")
     with in_a_test(profile) as test, Client(profile.client_settings()) as beside:
 
@@ -128,7 +128,7 @@ def test_what_a_service_takes_away_itself_is_not_brought_back_where_it_would_sta
 
         paths = [f"/groups/{spot.number}/approval_rules" for spot in Spots(profile).all if spot.level == "group"]
         path = next(path for path in paths if rules(path) == ["any_approver"])
-        precautions.keep_ledger(test.run, 0)  # first, for a worker may be up before the run has begun the ledgers
+        precautions.keep_ledger(test.run, 0)  # first, because a worker may start before the run has begun the ledgers
         assert list(precautions.begin([0], restores=True)) == []
         body = {"name": "conformance-1", "approvals_required": 1, "rule_type": "any_approver"}
         test.run.client.send(owner, "POST", path, json_body=body)
@@ -147,7 +147,7 @@ def test_what_a_service_takes_away_itself_is_not_brought_back_where_it_would_sta
         (signal.SIGHUP, ExitCode.TERMINATED, "terminated", "2"),
     ],
 )
-def test_a_signal_ends_a_run_with_its_report_and_everything_put_back(
+def test_a_signal_ends_a_run_with_its_report_and_all_changes_undone(
     tmp_path: Path, signal_sent: signal.Signals, code: ExitCode, word: str, workers: str
 ) -> None:
     service = prepared_service(version=VERSION, worlds=2)
@@ -158,7 +158,7 @@ def test_a_signal_ends_a_run_with_its_report_and_everything_put_back(
         before = [everything_read(profile.in_world(number)) for number in range(2)]
         process = started("run", *FEW, *LISTS, "--workers", workers, cwd=tmp_path)
         wait_for_checks(tmp_path / "out" / "results.jsonl", process)
-        os.killpg(process.pid, signal_sent)  # as a terminal does, or who ends a service: the workers get it too
+        os.killpg(process.pid, signal_sent)  # like a terminal or a service manager: the workers get the signal too
         out, err = process.communicate(timeout=120)
         assert process.returncode == code, out + err
         assert [everything_read(profile.in_world(number)) for number in range(2)] == before
@@ -175,7 +175,7 @@ def killed_in_the_middle(folder: Path) -> None:
     process.communicate(timeout=120)
 
 
-def test_a_run_first_puts_back_what_a_killed_one_left(
+def test_a_run_first_undoes_what_a_killed_run_left(
     conformance: Callable[..., Any], slow_profile: Profile, tmp_path: Path
 ) -> None:
     before = everything_read(slow_profile)
@@ -188,16 +188,16 @@ def test_a_run_first_puts_back_what_a_killed_one_left(
     conformance("run", *FEW, *nothing, "--no-restore", "--out", "second")
     left_alone = noticed(tmp_path / "second")
     assert "has not been put back (--no-restore)" in left_alone
-    shutil.rmtree(os.environ["CONFORMANCE_STATE"])  # as on a machine that is made anew for each job
+    shutil.rmtree(os.environ["CONFORMANCE_STATE"])  # as on a machine that is created for each job
     conformance("run", *FEW, *nothing)
     assert "did not end. What it changed has been put back first" in noticed(tmp_path / "out")
     assert everything_read(slow_profile) == before
 
 
-def test_what_a_killed_run_left_is_put_back_also_where_its_folder_was_renamed(
+def test_changes_of_a_killed_run_are_undone_even_if_its_folder_was_renamed(
     conformance: Callable[..., Any], slow_profile: Profile, tmp_path: Path
 ) -> None:
-    """Jobs of a night move the report of the last one out of the way."""
+    """Nightly jobs move the report of the last run elsewhere."""
     before = everything_read(slow_profile)
     killed_in_the_middle(tmp_path)
     (tmp_path / "out").rename(tmp_path / "last-night")
@@ -206,8 +206,8 @@ def test_what_a_killed_run_left_is_put_back_also_where_its_folder_was_renamed(
     assert everything_read(slow_profile) == before
 
 
-def test_how_a_thing_stood_first_is_what_counts(tmp_path: Path) -> None:
-    """A process that takes the place of one that crashed finds what that one changed, and writes it down as well."""
+def test_the_first_recorded_state_counts(tmp_path: Path) -> None:
+    """A process that replaces a crashed one finds the changes of that one, and records them as well."""
     file = begun(tmp_path / "ledger.jsonl", {"run": "run", "base_url": "http://127.0.0.1:1", "world": 0})
     spot = {"was": "project-allowlist", "level": "project", "number": 3, "iid": None, "by": "owner"}
     with file.open("a", encoding="utf-8") as stream:
@@ -217,7 +217,7 @@ def test_how_a_thing_stood_first_is_what_counts(tmp_path: Path) -> None:
     assert [(line["number"], len(line["state"])) for line in Content.read(file).was] == [(3, 1), (4, 0)]
 
 
-def test_restore_leaves_a_run_alone_that_still_goes_on(
+def test_restore_does_not_touch_a_run_that_is_still_active(
     conformance: Callable[..., Any], profile: Profile, tmp_path: Path
 ) -> None:
     precautions = Precautions.of(profile, tmp_path / "target.yaml", tmp_path / "out", "run")
@@ -237,7 +237,7 @@ def in_base64(token: str) -> str:
     [("{}".format, True), ("by {0}, and by {0}".format, True), (in_base64, False)],
     ids=["alone", "in a text", "encoded"],
 )
-def test_a_former_value_that_holds_a_secret_is_put_back_by_reference(
+def test_a_former_value_that_contains_a_secret_is_restored_by_reference(
     profile: Profile, tmp_path: Path, name: Callable[[str], str], *, is_written: bool
 ) -> None:
     token, admin = profile.actors["developer"].token, profile.actors["admin"]
@@ -246,7 +246,7 @@ def test_a_former_value_that_holds_a_secret_is_put_back_by_reference(
     with in_a_test(profile) as test, Client(profile.client_settings()) as beside:
         created = beside.send(admin, "POST", path, json_body={"name": name(token), "approvals_required": 1})
         path = f"{path}/{json.loads(created.body)['id']}"
-        precautions.keep_ledger(test.run, 0)  # first, for a worker may be up before the run has begun the ledgers
+        precautions.keep_ledger(test.run, 0)  # first, because a worker may start before the run has begun the ledgers
         assert list(precautions.begin([0], restores=True)) == []
         test.run.client.send(admin, "PUT", path, json_body={"name": "changed", "approvals_required": 1})
         left = precautions.put_back()
@@ -255,12 +255,12 @@ def test_a_former_value_that_holds_a_secret_is_put_back_by_reference(
     written = (tmp_path / "ledger.jsonl").read_text(encoding="utf-8")
     assert token not in written
     assert in_base64(token)[8:24] not in written
-    # What is known in no other form than an encoded one cannot be written down, and whoever reads the report is told.
+    # A secret known only in an encoded form cannot be written to the ledger, and the report says so.
     assert stands == (name(token) if is_written else "changed")
     assert [text.partition(",")[0] for text in left] == ([] if is_written else ["a value that holds a secret"])
 
 
-def test_a_damaged_ledger_is_put_back_as_far_as_it_can_be_read(profile: Profile, tmp_path: Path) -> None:
+def test_a_damaged_ledger_is_used_as_far_as_it_can_be_read(profile: Profile, tmp_path: Path) -> None:
     file = begun(tmp_path / "ledger.jsonl", {"run": "run", "base_url": profile.base_url, "world": 0})
     spot = {"level": "project", "number": profile.fixtures["project"][0].id, "iid": None}
     spoiled = {"was": "limit", **spot, "by": "owner", "state": {"secret": ["", "integration.0.password", ""]}}
@@ -272,7 +272,7 @@ def test_a_damaged_ledger_is_put_back_as_far_as_it_can_be_read(profile: Profile,
     assert restored(tmp_path, profile) == left, "what was left once is said again"
 
 
-def test_a_ledger_that_cannot_be_read_keeps_no_other_from_being_put_back(
+def test_an_unreadable_ledger_does_not_keep_others_from_being_used(
     conformance: Callable[..., Any], profile: Profile, tmp_path: Path
 ) -> None:
     (tmp_path / "ledger-0.jsonl").write_text('{"stays": "cut off before its header"}\n', encoding="utf-8")
@@ -286,12 +286,12 @@ def test_a_ledger_that_cannot_be_read_keeps_no_other_from_being_put_back(
 
 
 @pytest.mark.parametrize("header", [{"run": {"secret": []}}, {"world": None}, {"base_url": 5}])
-def test_a_ledger_with_a_damaged_beginning_is_none(tmp_path: Path, header: dict[str, Any]) -> None:
+def test_a_ledger_with_a_damaged_beginning_is_refused(tmp_path: Path, header: dict[str, Any]) -> None:
     file = begun(tmp_path / "ledger.jsonl", {"run": "run", "base_url": "http://127.0.0.1:1", "world": 0, **header})
     with pytest.raises(UsageError, match="is not a ledger of this version of the suite"):
         Content.read(file)
     with pytest.raises(UsageError, match="Cannot read"):
-        Content.read(file.parent)  # as a file of another user cannot be
+        Content.read(file.parent)  # like a file of another user
 
 
 DELETING = "DELETE /projects/:id/approval_rules/:approval_rule_id"
@@ -305,7 +305,7 @@ IN_FRONT = {
 
 @pytest.mark.parametrize("answer", IN_FRONT.values(), ids=IN_FRONT)
 @pytest.mark.parametrize("lasts", ["for long", "for a moment"])
-def test_what_a_gateway_hides_at_the_end_of_a_run_is_put_back_once_it_is_seen_again(
+def test_what_a_gateway_hides_at_the_end_of_a_run_is_restored_once_visible(
     reference: tuple[Service, str], write_profile: Callable[..., Path], tmp_path: Path, answer: Response, lasts: str
 ) -> None:
     service = reference[0]
@@ -333,7 +333,7 @@ def test_what_a_gateway_hides_at_the_end_of_a_run_is_put_back_once_it_is_seen_ag
 
 
 @pytest.mark.parametrize("is_deletable", [True, False], ids=["can be deleted", "no operation deletes"])
-def test_rules_that_were_made_where_no_list_is_shown_are_taken_away_by_their_number_or_named(
+def test_rules_created_where_no_list_is_shown_are_deleted_by_id_or_reported(
     reference: tuple[Service, str], write_profile: Callable[..., Path], tmp_path: Path, *, is_deletable: bool
 ) -> None:
     service = reference[0]
@@ -364,7 +364,7 @@ def test_rules_that_were_made_where_no_list_is_shown_are_taken_away_by_their_num
     assert (paths[1] in changed) is not is_deletable
 
 
-def test_putting_back_needs_the_secrets_that_a_ledger_refers_to(profile: Profile, tmp_path: Path) -> None:
+def test_restoring_needs_the_secrets_that_a_ledger_refers_to(profile: Profile, tmp_path: Path) -> None:
     file = begun(tmp_path / "ledger.jsonl", {"run": "run", "base_url": profile.base_url, "world": 0})
     with file.open("a", encoding="utf-8") as stream:
         state = [["", {"token": {"secret": ["", "0.gone.token", ""]}}]]
@@ -375,10 +375,10 @@ def test_putting_back_needs_the_secrets_that_a_ledger_refers_to(profile: Profile
 
 
 @pytest.mark.parametrize("above", list(OutOfRange))
-def test_what_stands_on_a_later_page_is_put_back(
+def test_entries_on_a_later_page_are_restored(
     write_profile: Callable[..., Path], tmp_path: Path, above: OutOfRange
 ) -> None:
-    """How long pages may be is not said: a service may cut long ones down to a few entries, or refuse them."""
+    """The text does not limit the length of pages: a service may cut long pages to a few entries, or refuse them."""
     pages = Choices(max_per_page=10, default_per_page=10, per_page_above_maximum=above, pagination_headers=False)
     service = prepared_service(VERSION, pages)
     with EmbeddedServer(service) as server:
@@ -399,7 +399,7 @@ def test_what_stands_on_a_later_page_is_put_back(
     assert stands == [rule["name"] for rule in rules]
 
 
-def test_a_secret_that_is_part_of_every_word_spoils_no_ledger(profile: Profile, tmp_path: Path) -> None:
+def test_a_secret_that_is_part_of_every_word_does_not_damage_a_ledger(profile: Profile, tmp_path: Path) -> None:
     fixture = profile.fixtures["integration"][0]
     settings = {**fixture.values["settings"], "password": "p", "api_key": "project"}
     values = {**fixture.values, "settings": settings}
@@ -415,7 +415,7 @@ def test_a_secret_that_is_part_of_every_word_spoils_no_ledger(profile: Profile, 
         precautions.release()
 
 
-def test_an_interrupted_putting_back_ends_at_once_and_can_be_done_later(
+def test_an_interrupted_restore_ends_at_once_and_can_be_repeated(
     slow_profile: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     owner, path = slow_profile.actors["owner"], f"/projects/{slow_profile.fixtures['project'][0].id}/approval_rules"
@@ -439,10 +439,8 @@ def test_an_interrupted_putting_back_ends_at_once_and_can_be_done_later(
         assert b"conformance-1" not in test.run.client.send(owner, "GET", path).body
 
 
-def test_a_worker_knows_what_is_not_there_without_a_call_before_its_first_test(
-    profile: Profile, tmp_path: Path
-) -> None:
-    """A call that changes something needs the ledger, which who keeps the record may begin after a worker is up."""
+def test_a_worker_does_not_look_for_absent_operations_before_its_first_test(profile: Profile, tmp_path: Path) -> None:
+    """A call that changes something needs the ledger, which the main process may begin after a worker has started."""
     looks: list[str] = []
     for who in ("alone", "worker before", "keeper", "worker"):
         folder, look = None if who == "alone" else tmp_path, partial(looks.append, who)

@@ -1,4 +1,4 @@
-"""No private name of another library is used anywhere, and the tests of the suite speak its own words only."""
+"""No private name of another library is used, and the tests of the suite import only what the suite offers them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 OURS = ("conformance", "tests", "selftest", "benchmarks")
 OWNERS = ("self", "cls")
-#: What looks a name up that stands in a text.
+#: Functions that look up a name given as text.
 LOOKUPS = frozenset({"getattr", "setattr", "hasattr", "delattr", "attrgetter"})
-#: Public names of the standard library and of Starlette that begin with an underscore all the same.
+#: Public names of the standard library and of Starlette that nevertheless begin with an underscore.
 PUBLIC = frozenset({"_replace", "_asdict", "_fields", "_make", "_value_"})
-#: An interface that its library documents, as experimental, below a name that says otherwise; pyproject.toml bounds it.
+#: A documented, experimental interface in a module with a private name; pyproject.toml limits its version.
 DOCUMENTED = ("hypothesis.internal.conjecture.", "hypothesis.internal.intervalsets.")
-#: What the tests of the suite may import: its words, the drawn calls, and what they are written in.
+#: What the tests of the suite may import: the suite's vocabulary, generated calls, and their libraries.
 SPOKEN = frozenset({"conformance.suite", "conformance.fuzzing", "pytest", "hypothesis"})
 
 
@@ -46,7 +46,7 @@ def _foreign_imports(node: ast.AST) -> Iterator[str]:
 
 
 def _private_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield the private names of others: in imports, as attributes, and as texts by which an attribute is looked up."""
+    """Yield the private names of others: in imports, as attributes, and as texts that are looked up as attributes."""
     own = _own()
     for node in ast.walk(tree):
         for module in _foreign_imports(node):
@@ -69,14 +69,14 @@ def _called(node: ast.Call) -> str:
 
 
 def _is_table_of_attributes(node: ast.expr) -> bool:
-    """Tell whether something is `vars(x)` or `x.__dict__`, by which any attribute can be reached."""
+    """Tell whether something is `vars(x)` or `x.__dict__`, which give access to any attribute."""
     return (isinstance(node, ast.Call) and _called(node) == "vars" and ast.unparse(node) != "vars(self)") or (
         isinstance(node, ast.Attribute) and node.attr == "__dict__"
     )
 
 
 def _defined(node: ast.AST) -> Iterator[str]:
-    """Yield what a statement names: private names of ours are for ruff to keep others of ours from (SLF001)."""
+    """Yield the names that a statement defines: ruff checks access to our own private names (SLF001)."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
         yield node.name
     elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -123,11 +123,11 @@ def test_no_private_name_of_another_library_is_used(folder: str) -> None:
         "node.__dict__['workerinput']",
     ],
 )
-def test_every_way_to_a_private_name_is_seen(code: str) -> None:
+def test_every_access_to_a_private_name_is_found(code: str) -> None:
     assert list(_private_names(ast.parse(code)))
 
 
-def test_the_tests_of_the_suite_speak_its_words_only() -> None:
+def test_the_tests_of_the_suite_import_only_what_it_offers_them() -> None:
     found = {
         f"{file.relative_to(HOME).as_posix()}: {module}"
         for file in _files("tests")

@@ -1,4 +1,4 @@
-"""Progress by area: what is left is always said, a log gets whole lines, and pytest's own output is one option away."""
+"""Progress by area: the remaining time is always shown, a log has whole lines, one option gives pytest's output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ONE_TEST = ("--requirement", "authentication.private-token-spelling", "--out", "
 
 
 class Clock:
-    """A clock that stands still until it is put forward."""
+    """A clock that stands still until a test advances it."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -33,7 +33,7 @@ class Clock:
 
 
 class Screen:
-    """What would be shown."""
+    """What would be on the screen."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -73,7 +73,7 @@ def test_a_test_that_runs_twice_is_counted_once() -> None:
     assert screen.lines == ["scope 2 tests ok 6.0 s 2/4 in all", "rules 2 tests ok 4.0 s 4/4 in all"]
 
 
-def test_areas_are_counted_also_when_their_tests_take_turns() -> None:
+def test_areas_are_counted_even_if_their_tests_alternate() -> None:
     screen, clock = Screen(), Clock()
     progress = Progress(TESTS, screen, clock=clock)
     run_through(progress, clock, ["one[rules]", "one[scope]", "two[rules]"])
@@ -92,7 +92,7 @@ def test_tests_of_several_workers_may_overlap() -> None:
     assert [line.split()[0] for line in screen.lines] == ["scope", "rules"]
 
 
-def test_failures_and_skipped_tests_are_counted_where_they_are() -> None:
+def test_failures_and_skipped_tests_are_counted_in_their_area() -> None:
     screen, clock = Screen(), Clock()
     progress = Progress(TESTS, screen, clock=clock)
     run_through(progress, clock, ["one[scope]"], failed=True)
@@ -103,7 +103,7 @@ def test_failures_and_skipped_tests_are_counted_where_they_are() -> None:
 
 
 @pytest.mark.parametrize(("workers", "left"), [(1, "0:08"), (2, "0:04")])
-def test_what_is_left_is_guessed_from_tests_of_the_same_kind(workers: int, left: str) -> None:
+def test_the_remaining_time_is_estimated_from_tests_of_the_same_kind(workers: int, left: str) -> None:
     tests = {f"slow[{number}]": "scope" for number in range(9)} | {"new": "rules"}
     screen, clock = Screen(), Clock()
     progress = Progress(tests, screen, workers=workers, clock=clock)
@@ -114,7 +114,7 @@ def test_what_is_left_is_guessed_from_tests_of_the_same_kind(workers: int, left:
     assert screen.state.endswith(f"0:12, about {left} left")
 
 
-def test_a_run_that_ends_early_says_what_was_not_run() -> None:
+def test_a_run_that_ends_early_says_how_many_tests_were_not_run() -> None:
     screen, clock = Screen(), Clock()
     progress = Progress(TESTS, screen, clock=clock)
     run_through(progress, clock, ["one[scope]"])
@@ -122,7 +122,7 @@ def test_a_run_that_ends_early_says_what_was_not_run() -> None:
     assert screen.lines == ["scope 1 test ok 2.0 s stopped after 1 of 2", "3 tests not run"]
 
 
-def test_a_log_gets_a_sign_of_life_after_a_silence_and_not_before() -> None:
+def test_a_log_gets_a_line_after_a_time_without_output_and_not_before() -> None:
     stream, clock = io.StringIO(), Clock()
     log = screen_on(stream, colour=True, may_move=True)
     assert isinstance(log, Log)
@@ -151,9 +151,7 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize("colour", [True, False])
-def test_only_the_result_has_a_colour_and_only_where_it_is_wanted(
-    monkeypatch: pytest.MonkeyPatch, *, colour: bool
-) -> None:
+def test_only_the_result_is_coloured_and_only_on_request(monkeypatch: pytest.MonkeyPatch, *, colour: bool) -> None:
     for name in ("NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm")
@@ -165,7 +163,7 @@ def test_only_the_result_has_a_colour_and_only_where_it_is_wanted(
     assert stream.getvalue() == f"job-token-scope {shown} 1 s\n"
 
 
-def test_a_reader_that_has_gone_away_is_no_error() -> None:
+def test_a_reader_that_closed_the_pipe_is_no_error() -> None:
     stream = io.StringIO()
     stream.close()
     screen_on(stream, colour=True, may_move=True).say("nobody reads this")
@@ -179,7 +177,7 @@ RUN = ("run", *FEW, "--corpus", "none", "--seed", "7", "--out", "out")
 
 @pytest.fixture
 def shown(tmp_path: Path) -> Callable[..., str]:
-    """Run a few tests on a terminal or into a file; return what was shown."""
+    """Run a few tests on a terminal or into a file; return the output."""
     kept = {name: value for name, value in os.environ.items() if name not in ("CI", "NO_COLOR", "FORCE_COLOR")}
 
     def run(*more: str, terminal: bool, **environment: str) -> str:
@@ -211,7 +209,7 @@ def on_terminal(command: Sequence[str], arguments: Mapping[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_log_holds_a_line_for_each_area_and_no_control_character(shown: Callable[..., str], workers: str) -> None:
+def test_a_log_has_a_line_for_each_area_and_no_control_character(shown: Callable[..., str], workers: str) -> None:
     output = shown("--workers", workers, terminal=False)
     lines = [" ".join(line.split()) for line in output.splitlines()]
     opening = next(line for line in lines if "the embedded reference" in line)
@@ -221,7 +219,7 @@ def test_a_log_holds_a_line_for_each_area_and_no_control_character(shown: Callab
     assert all(character.isprintable() or character == "\n" for character in output)
 
 
-def test_a_terminal_shows_the_area_that_runs_and_what_is_left(shown: Callable[..., str]) -> None:
+def test_a_terminal_shows_the_current_area_and_the_remaining_time(shown: Callable[..., str]) -> None:
     output = shown(terminal=True)
     assert "in all  none failed" in output
     assert "\x1b[32mok" in output
@@ -234,20 +232,20 @@ def test_a_terminal_without_colours_gets_none(shown: Callable[..., str]) -> None
 
 
 @pytest.mark.parametrize("setting", [{"CI": "true"}, {"TERM": "dumb"}])
-def test_a_terminal_that_nobody_watches_is_a_log(shown: Callable[..., str], setting: dict[str, str]) -> None:
+def test_a_dumb_terminal_and_one_of_ci_get_a_log(shown: Callable[..., str], setting: dict[str, str]) -> None:
     output = shown(terminal=True, **setting)
     assert "\r" not in output.replace("\r\n", "\n")
     assert "authentication" in output
 
 
-def test_a_quiet_run_says_only_what_it_came_to(conformance: Callable[..., Any]) -> None:
+def test_a_quiet_run_shows_only_its_result(conformance: Callable[..., Any]) -> None:
     outcome = conformance("run", "-q", *ONE_TEST)
     assert "SELECTION HOLDS" in outcome.out, outcome.text
     assert not any(said in outcome.out for said in ("1 test of 1 area", "in all", "[100%]"))
 
 
 @pytest.mark.parametrize("quiet", [(), ("-q",)], ids=["as usual", "quiet"])
-def test_a_run_that_may_call_seldom_shows_that_it_looks_at_the_profile(
+def test_a_run_with_a_low_request_rate_shows_that_it_checks_the_profile(
     conformance: Callable[..., Any],
     reference: Any,
     write_profile: Callable[..., Path],
@@ -263,13 +261,13 @@ def test_a_run_that_may_call_seldom_shows_that_it_looks_at_the_profile(
     assert all("at most 80 a second" in line for line in lines)
 
 
-def test_more_words_from_pytest_are_its_own(conformance: Callable[..., Any]) -> None:
+def test_with_v_for_pytest_the_output_is_that_of_pytest(conformance: Callable[..., Any]) -> None:
     outcome = conformance("run", *ONE_TEST, "--", "-v")
     assert "PASSED" in outcome.out, outcome.text
     assert "1 test of 1 area" not in outcome.out
 
 
-def test_what_is_left_is_at_least_what_the_longest_test_still_needs() -> None:
+def test_the_remaining_time_is_at_least_that_of_the_longest_test() -> None:
     tests = {f"small[{number}]": "scope" for number in range(6)} | {"large": "rules"}
     screen, clock = Screen(), Clock()
     weights = {**dict.fromkeys(tests, 1.0), "large": 20.0}
@@ -280,19 +278,19 @@ def test_what_is_left_is_at_least_what_the_longest_test_still_needs() -> None:
     assert screen.state.endswith("0:12, about 0:28 left")
 
 
-def test_a_first_test_that_is_not_like_the_others_hardly_changes_what_is_left() -> None:
-    # The first two need a tenth of what was thought; what their requests took says what the others will take.
+def test_an_untypical_first_test_hardly_changes_the_remaining_time() -> None:
+    # The first two take a tenth of the estimate; the time of their requests gives the estimate for the others.
     tests = {f"short_{number}": "scope" for number in range(2)} | {f"long_{number}": "rules" for number in range(9)}
     screen, clock = Screen(), Clock()
     weights = dict.fromkeys(tests, 20.0)
     progress = Progress(tests, screen, work=Work(weights, pace=lambda: 1.0), clock=clock)
     run_through(progress, clock, list(tests)[:2])
     progress.tick()
-    # 4 s for 40 requests that were thought of, and 22 s for a tenth of all 220: 0.42 s for each of the 180 left.
+    # 4 s for the 40 estimated requests, and 22 s for a tenth of all 220: 0.42 s for each of the other 180.
     assert screen.state.endswith("0:04, about 1:15 left")
 
 
-def test_before_the_first_test_has_ended_the_answers_so_far_tell_what_is_left() -> None:
+def test_before_the_first_test_ends_the_pace_of_responses_gives_the_remaining_time() -> None:
     tests = {f"test_{number}": "scope" for number in range(4)}
     screen, clock = Screen(), Clock()
     work = Work(dict.fromkeys(tests, 30.0), pace=lambda: 0.5)

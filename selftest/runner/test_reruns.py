@@ -1,4 +1,4 @@
-"""What counts of a test that failed and ran once more."""
+"""What counts for a test that failed and ran once more."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DELETED, READ = failed_by("DELETE /api/v4/rules/1", 204), failed_by("GET /api/v4
     ],
     ids=["failed-twice", "held-then", "took-away-what-it-was-sent-to", "read-what-is-gone"],
 )
-def test_what_failed_counts_unless_it_can_be_looked_at_again_and_holds(
+def test_a_failure_counts_unless_it_can_be_observed_again_and_then_holds(
     first: Check, second: Check, expected: Outcome
 ) -> None:
     reruns = Reruns(confirms=True, most=0, area="merge-request-approvals", elsewhere=Elsewhere())

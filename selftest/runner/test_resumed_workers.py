@@ -1,4 +1,4 @@
-"""A run of several workers that was interrupted, or killed with all of them, is gone on with to the end of one run."""
+"""A run of several workers that was interrupted, or killed with all of them, can be resumed to a full result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from conformance.target import Profile
 
-#: Two dozen tests that change switches and lists.
+#: About two dozen tests that change switches and lists.
 NAMES = ("leaves-the-rest", "allowlists.are-separate", "allowlist.change.leaves-others", "switch.on", "switch.off")
 SOME = tuple(f"--requirement=job-token-scope.{name}" for name in NAMES)
 FEW = ("-q", *SOME, "--max-examples", "2", "--seed", "1", "--corpus", "none", "--target", "target.yaml")
@@ -48,7 +48,7 @@ def served(folder: Path, latency_ms: float = 0) -> Iterator[Profile]:
 
 
 def come_to(folder: Path) -> tuple[dict[str, Any], dict[str, TestOutcome]]:
-    """Return the verdict of each requirement, and what each planned test came to; each test ends once."""
+    """Return the verdict of each requirement, and the outcome of each planned test; each test ends once."""
     record = read_record(folder / "results.jsonl")
     assert not record.damage
     ends = Counter(end.test for end in record.tests)
@@ -59,7 +59,7 @@ def come_to(folder: Path) -> tuple[dict[str, Any], dict[str, TestOutcome]]:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run that nobody interrupted."""
+    """The folder of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("whole")
     with served(folder):
         outcome = run_conformance("run", *FEW, "--workers", "2", "--out", "out", cwd=folder)
@@ -68,7 +68,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
-def test_two_workers_go_on_with_what_two_workers_began(whole: Path, tmp_path: Path, sent: signal.Signals) -> None:
+def test_two_workers_finish_what_two_workers_started(whole: Path, tmp_path: Path, sent: signal.Signals) -> None:
     with served(tmp_path, latency_ms=15) as profile:
         before = [everything_read(profile.in_world(number)) for number in range(2)]
         process = started("run", *FEW, "--workers", "2", "--out", "out", cwd=tmp_path)
@@ -85,7 +85,7 @@ def test_two_workers_go_on_with_what_two_workers_began(whole: Path, tmp_path: Pa
     assert come_to(tmp_path / "out") == come_to(whole)
     resumed = {end.test: end for end in read_record(tmp_path / "out" / "results.jsonl").tests}
     assert 0 < len(settled) < len(resumed)
-    assert {name: resumed[name] for name in settled} == settled  # what came to a result did not run again
+    assert {name: resumed[name] for name in settled} == settled  # tests with a result did not run again
     ledgers = ledgers_in(tmp_path / "out")
     assert len(ledgers) == 2
     assert all(Content.read(file).is_settled for file in ledgers)

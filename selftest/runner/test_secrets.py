@@ -1,4 +1,4 @@
-"""No secret of the profile reaches a file, the terminal or the process list, whatever the server and pytest do."""
+"""No secret of the profile gets into a file, the terminal or the process list, whatever the server and pytest do."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 PROCESSES = Path("/proc")
-#: What pytest is told to do beside the suite: to show values, to write a report of its own, to break in a test.
+#: Options for pytest beside the suite: show values, write its own report, break in a test.
 AND_PYTEST = ("-v", "--showlocals", "--junitxml=own.xml", "-p", "selftest.runner.leaky", "-k", "switching or odd")
 WRITTEN = ("index.html", "junit.xml", "results.jsonl", "report.json")
 LOGS = ("--log-cli-level=DEBUG", "--log-file=own.log", "--log-file-level=DEBUG")
 
 
 def traces(secret: str) -> set[bytes]:
-    """Return what gives a secret away in bytes without spaces, whatever stands around it."""
+    """Return the parts that reveal a secret in bytes without spaces, in any surrounding text."""
     whole = {re.sub(r"\s|\\n", "", way) for way in ways(secret)}
-    # The first and last digits of base64 depend on what is beside the secret; what is between must not be there either.
+    # The first and last digits of base64 depend on the text around the secret; those between must not occur either.
     return {text.encode() for text in whole} | {text[4:-8].encode() for text in whole if len(text) >= 30}
 
 
@@ -42,12 +42,12 @@ def command_lines() -> Iterator[bytes]:
     for file in PROCESSES.glob("[0-9]*/cmdline"):
         try:
             yield file.read_bytes()
-        except OSError:  # it has just ended
+        except OSError:  # the process has just ended
             continue
 
 
 def run(folder: Path, secret: str, *options: str) -> tuple[bytes, list[bytes]]:
-    """Run the suite; return what it said, and the command lines of all processes meanwhile."""
+    """Run the suite; return its output, and the command lines of all processes during the run."""
     command = [sys.executable, "-m", "conformance", "run", "--target", "target.yaml", "--out", "out", *options]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "LEAKED": secret}
     said, seen = folder / "said", set[bytes]()
@@ -64,7 +64,7 @@ def run(folder: Path, secret: str, *options: str) -> tuple[bytes, list[bytes]]:
 
 @pytest.fixture
 def target(tmp_path: Path) -> Iterator[set[str]]:
-    """Serve a reference that echoes tokens, write its profile, and yield its secrets."""
+    """Serve a reference that repeats tokens, write its profile, and yield its secrets."""
     service = prepared_service(version=VERSION, worlds=2)
     service.transformers.append(echo)
     with EmbeddedServer(service) as server:
@@ -96,7 +96,7 @@ def _given_away(contents: dict[str, bytes], secrets: set[str]) -> Iterator[tuple
         yield from ((name, trace.decode()) for secret in secrets for trace in traces(secret) if trace in squeezed)
 
 
-def test_a_profile_that_is_wrong_is_told_without_its_secrets(
+def test_a_wrong_profile_is_reported_without_its_secrets(
     conformance: Callable[..., Any], target: set[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "target.yaml"

@@ -1,4 +1,4 @@
-"""A run writes to nothing but what its profile names, to no host unasked, and to no target that another run uses."""
+"""A run writes only to what its profile names, to no host without consent, and to no target that another run uses."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def profile(reference: tuple[Service, str], write_profile: Callable[..., Path]) 
 # -- one run at a time -------------------------------------------------------------------------------------------------
 
 
-def test_where_nothing_can_be_remembered_no_run_begins_and_its_report_says_why(
+def test_a_run_without_a_writable_state_folder_does_not_start_and_says_why(
     conformance: Callable[..., Any], profile: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CONFORMANCE_STATE", str(tmp_path / "target.yaml"))
@@ -60,7 +60,7 @@ def _without_variables(route: Route, _: Request, response: Response) -> Response
 
 
 @pytest.mark.parametrize("takes_marks", [True, False], ids=["on the target", "in a file"])
-def test_a_run_on_a_target_that_another_one_uses_ends_at_once(
+def test_a_run_on_a_target_that_another_run_uses_ends_at_once(
     conformance: Callable[..., Any], reference: tuple[Service, str], profile: Profile, *, takes_marks: bool
 ) -> None:
     service, _ = reference
@@ -75,7 +75,7 @@ def test_a_run_on_a_target_that_another_one_uses_ends_at_once(
     assert marks_on(profile) == []
 
 
-def test_the_mark_of_a_run_that_is_no_more_is_taken_over(
+def test_the_mark_of_a_dead_run_is_taken_over(
     conformance: Callable[..., Any], profile: Profile, tmp_path: Path
 ) -> None:
     told = json.dumps({"run": "old", "host": "elsewhere", "pid": 1, "beat": "2020-01-01T00:00:00+00:00"})
@@ -88,7 +88,7 @@ def test_the_mark_of_a_run_that_is_no_more_is_taken_over(
 
 
 @pytest.mark.parametrize("name", ["JSON nested a hundred thousand deep", "noise", "a decompression bomb"])
-def test_where_marks_cannot_be_read_a_run_is_marked_in_a_file(name: str) -> None:
+def test_if_marks_cannot_be_read_a_run_is_marked_in_a_file(name: str) -> None:
     with serving({**BROKEN, **WRONG}[name]) as server:
         target = Profile(
             server.base_url,
@@ -109,7 +109,7 @@ def variables(profile: Profile) -> str:
 
 
 def marks_on(profile: Profile) -> list[Any]:
-    """Return the marks that are on the world, and those that stand for them."""
+    """Return the marks on the world, and their replacements."""
     with Client(profile.client_settings()) as client:
         found = json.loads(client.send(profile.actors["maintainer"], "GET", variables(profile)).body or b"[]")
     files = list((Path(os.environ["CONFORMANCE_STATE"]) / "marks").glob("*/*.json"))
@@ -138,7 +138,7 @@ def run(profile: Profile) -> Iterator[Run]:
         ("POST", "http://192.0.2.1/api/v4/projects/1/approvals", {}),
     ],
 )
-def test_a_write_to_what_the_profile_does_not_name_is_not_sent(
+def test_a_write_to_something_that_the_profile_does_not_name_is_not_sent(
     run: Run, reference: tuple[Service, str], method: str, path: str, body: Any
 ) -> None:
     service, sent = reference[0], list[str]()
@@ -151,18 +151,18 @@ def test_a_write_to_what_the_profile_does_not_name_is_not_sent(
 @pytest.mark.parametrize(
     "path", ["/projects/2000000001/approvals", "/projects/0/approvals", "/projects/4294967297/approvals"]
 )
-def test_a_write_to_what_nothing_can_be_is_sent(run: Run, path: str) -> None:
+def test_a_write_to_something_that_cannot_exist_is_sent(run: Run, path: str) -> None:
     answer = run.client.send(run.profile.actors["maintainer"], "POST", path, json_body={})
     assert answer.status == 404
 
 
-#: Digits of every kind, and what stands around them.
+#: Digits of every script, and characters around them.
 NUMERALS = "017+-.²٣ \x1e\x85ax/"
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(id_=strategies.text(NUMERALS, min_size=1), iid=strategies.text(NUMERALS, min_size=1))
-def test_of_whatever_is_drawn_the_guard_says_whether_it_is_sent(run: Run, id_: str, iid: str) -> None:
+def test_for_any_drawn_path_the_guard_decides_whether_it_is_sent(run: Run, id_: str, iid: str) -> None:
     path = f"/projects/{quote(id_, safe='')}/merge_requests/{quote(iid, safe='')}/approve"
     problem = run.ownership.problem(Call(None, "POST", path, {"user_id": iid}, json.dumps({"ids": [id_]}).encode()))
     assert problem is None or "the profile" in problem
@@ -171,7 +171,7 @@ def test_of_whatever_is_drawn_the_guard_says_whether_it_is_sent(run: Run, id_: s
 # -- hosts -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_host_is_changed_once_somebody_has_said_that_it_may_be(
+def test_a_host_is_changed_only_after_somebody_confirmed_it(
     conformance: Callable[..., Any],
     reference: tuple[Service, str],
     write_profile: Callable[..., Path],

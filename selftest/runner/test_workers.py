@@ -1,4 +1,4 @@
-"""Tests side by side: workers come to the verdicts of one process, and to the same record but for its order."""
+"""Tests in parallel: workers have the same verdicts as one process, and the same record except for its order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from conformance.reference.http import Request, Response
     from conformance.reference.routing import Route
 
-#: Enough for tests to be shared out, and no more.
+#: Enough tests to distribute, and no more.
 FEW = ("-q", "--area", "job-token-scope", "--max-examples", "2", "--seed", "1", "--corpus", "none")
 
 
@@ -43,13 +43,13 @@ def is_healthy(_: Service) -> None:
     ],
     ids=["the reference", "a reference with a fault"],
 )
-def test_workers_come_to_the_verdicts_of_one_process(
+def test_workers_have_the_verdicts_of_one_process(
     tmp_path: Path, alter: Callable[[Service], None], code: ExitCode, numbers: tuple[str, ...]
 ) -> None:
     verdicts: dict[str, dict[str, Any]] = {}
     ends: dict[str, dict[str, TestOutcome]] = {}
     for workers in numbers:
-        # Each run on a service of its own, so that none finds what another left behind.
+        # Each run has its own service, so none finds what another left behind.
         service = prepared_service(version=VERSION, worlds=3)
         alter(service)
         with EmbeddedServer(service) as server:
@@ -65,7 +65,7 @@ def test_workers_come_to_the_verdicts_of_one_process(
     assert [number for number in numbers if ends[number] != ends["1"]] == []
 
 
-def test_what_a_network_did_to_every_worker_is_in_the_record(tmp_path: Path) -> None:
+def test_network_errors_of_every_worker_are_in_the_record(tmp_path: Path) -> None:
     service = prepared_service(version=VERSION, worlds=2)
     with EmbeddedServer(service) as server, Proxy(server.port, Disturbed("reset-before", 1 / 10)) as proxy:
         profile = {**profile_of(service, proxy.base_url, VERSION), "retries": {"call_seconds": 20, "run_seconds": 60}}
@@ -76,11 +76,11 @@ def test_what_a_network_did_to_every_worker_is_in_the_record(tmp_path: Path) -> 
     assert footer, outcome.text
     assert footer.network, outcome.text
     found = Counter(footer.network.retries) + Counter(footer.network.unanswered)
-    # The rest is what reads beside the tests, as the ledger does.
+    # The rest are reads outside of tests, for example of the ledger.
     assert proxy.done["reset-before"] / 2 < found["connection broken"] <= proxy.done["reset-before"]
 
 
-def test_workers_share_the_requests_that_a_run_may_send(tmp_path: Path) -> None:
+def test_workers_share_the_number_of_requests_that_a_run_may_send(tmp_path: Path) -> None:
     most, sent = 200, Counter[str]()
     service = prepared_service(version=VERSION, worlds=2)
 
@@ -97,12 +97,12 @@ def test_workers_share_the_requests_that_a_run_may_send(tmp_path: Path) -> None:
         outcome = run_conformance("run", *options, cwd=tmp_path)
     assert outcome.code == ExitCode.INCOMPLETE, outcome.text
     assert "Nothing failed, but the requests of --max-requests were spent." in outcome.text
-    # Beyond them a test only cleans up.
+    # After the last allowed request, a test only cleans up.
     assert most / 2 <= sent["by tests"] < most * 1.2, sent
 
 
-def test_a_worker_that_is_killed_is_told_of_and_its_world_goes_to_the_next(tmp_path: Path) -> None:
-    """The profile has no world for a third worker: one that took a number of its own would find none."""
+def test_a_killed_worker_is_reported_and_the_next_one_takes_its_world(tmp_path: Path) -> None:
+    """The profile has no world for a third worker: with a number of its own, it would find none."""
     service = prepared_service(version=VERSION, worlds=2)
     with EmbeddedServer(service) as server:
         profile = profile_of(service, server.base_url, VERSION)

@@ -1,7 +1,6 @@
-"""
-A second implementation of the Project Automation API, written from the specification alone.
+"""A second implementation of the Project Automation API, written from the specification alone.
 
-Whoever wrote it knew neither the reference nor the suite. Where the specification leaves something open, it often does
-otherwise than the reference, and on demand what `choices` names besides. It is there for the suite to be run against:
-nothing of it follows the suite, and it imports nothing of `conformance`.
+Its author knew neither the reference nor the suite. Where the specification is silent, it often differs from the
+reference, and on request it also does what `choices` names. The suite is run against it. No part of it follows the
+suite, and it imports nothing from `conformance`.
 """

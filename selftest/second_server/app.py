@@ -47,7 +47,7 @@ def floated(value: Any) -> Any:
 
 
 def odd_dump(value: Any) -> bytes:
-    """The same, with every letter of every text as an escape, and blanks wherever they may be."""
+    """The same, with every character of every text escaped, and spaces wherever they are allowed."""
     plain = json.dumps(value, separators=("\n,\t", "\r\n :"), indent=None)
 
     def escape(match: re.Match[str]) -> str:
@@ -58,7 +58,7 @@ def odd_dump(value: Any) -> bytes:
     return ("\n\t " + re.sub(r'"(?:[^"\\]|\\.)*"', escape, plain) + "\r\n").encode()
 
 
-#: Everything that is answered; what comes first is found first.
+#: Everything that is answered; the first match counts.
 ROUTES: list[Route] = [
     *scope.ROUTES,
     *completion.ROUTES,
@@ -73,16 +73,15 @@ ROUTES: list[Route] = [
 
 
 def is_beside(act: Handler) -> bool:
-    """Whether this is no call of the specification, but one by which fixtures are made."""
+    """Whether this is not a call of the specification, but one that creates fixtures."""
     return ".fixtures." in act.__module__
 
 
 class App:
-    """
-    The service.
+    """The service.
 
-    `cap` is the most entries of a page, `completions` how many completions a user has in a minute, and `pace` how many
-    times faster than at first that is done which is done later: exports, and resets of approvals.
+    `cap` is the maximum length of a page, `completions` how many completions a user has per minute, and `pace` how many
+    times faster than normal everything delayed is done: exports, and resets of approvals.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What no call of the specification makes: it is made by calls of this server's own, and put into a profile."""
+"""Fixtures that no call of the specification creates: made by this server's own calls, and added to a profile."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 
 class Maker:
-    """Makes things at a server, as its administrator."""
+    """Creates things on a server, as its administrator."""
 
     def __init__(self, base_url: str, administrator: str) -> None:
         self.base_url, self.administrator = base_url, administrator
 
     def make(self, path: str, body: dict[str, Any], token: str = "") -> Any:
-        """Send a body, and return what is answered; raise an error where it is refused."""
+        """Send a body, and return the response; raise an error if it is refused."""
         address = f"{self.base_url}/api/v4{path}"
         headers = {"PRIVATE-TOKEN": token or self.administrator, "Content-Type": "application/json"}
         request = urllib.request.Request(address, json.dumps(body).encode(), headers, method="POST")  # noqa: S310 - ours
@@ -23,7 +23,7 @@ class Maker:
 
 
 def complete(profile: dict[str, Any], administrator: str) -> None:
-    """Make what provisioning leaves to be made by hand, and name it in the profile, which has its tokens in plain."""
+    """Create what provisioning leaves to be made by hand, and name it in the profile, which contains its tokens."""
     fixtures = profile["fixtures"]
     maker = Maker(profile["base_url"], administrator)
     _policies(maker, fixtures)
@@ -37,7 +37,7 @@ def _place(fixture: dict[str, Any]) -> dict[str, Any]:
 
 
 def _policies(maker: Maker, fixtures: dict[str, Any]) -> None:
-    """Make rules as policies make them: of a project, a group and a merge request."""
+    """Create rules as policies do: of a project, a group and a merge request."""
     place, group = fixtures["subgroup_project"], fixtures["subgroup"]
     maker.make(f"/projects/{place['id']}/x_system_rule", {"name": "Policy one", "rule_type": "report_approver"})
     maker.make(f"/groups/{group['id']}/x_system_rule", {"name": "Policy two"})
@@ -53,7 +53,7 @@ def _policies(maker: Maker, fixtures: dict[str, Any]) -> None:
 
 
 def _branch_rules(maker: Maker, fixtures: dict[str, Any], owner: str) -> None:
-    """Make a rule of a group that has protected branches."""
+    """Create a rule of a group that has protected branches."""
     group = fixtures["sibling_group"]
     maker.make(f"/groups/{group['id']}/x_protected_branches", {"name": "main"})
     maker.make(f"/groups/{group['id']}/approval_rules", {"name": "With branches", "approvals_required": 0}, owner)
@@ -61,7 +61,7 @@ def _branch_rules(maker: Maker, fixtures: dict[str, Any], owner: str) -> None:
 
 
 def _chat_app(maker: Maker, fixtures: dict[str, Any]) -> None:
-    """Install the app that only a user interface installs."""
+    """Install the app that can only be installed in a user interface."""
     project = fixtures["subgroup_project"]["id"]
     maker.make(f"/projects/{project}/x_install_chat_app", {})
     fixtures["installed_chat_app_integration"] = {

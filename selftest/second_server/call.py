@@ -1,4 +1,4 @@
-"""One call: who makes it, what it sends, and how it is answered."""
+"""One call: who makes it, what it sends, and the response."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 NATIVE = "application/vnd.automation+json"
 
-#: What answers a call: it takes the call, and what stands in the places of the path that begin with a colon.
+#: Handles a call: it gets the call, and the values of the path parts that begin with a colon.
 Handler: TypeAlias = Callable[..., Response]
 #: Method, path and handler of an operation.
 Route: TypeAlias = tuple[str, str, Handler]
 
 
 class Params:
-    """What a call sends: body, or query."""
+    """The parameters of a call: body, or query."""
 
     def __init__(self, values: Mapping[str, Any], *, loose: bool = False) -> None:
         self.values, self.loose = values, loose
@@ -89,7 +89,7 @@ class Params:
         return value
 
     def integers(self, name: str) -> list[int] | None:
-        """None when absent."""
+        """None if absent."""
         if self.absent(name, required=False):
             return None
         value = self.values[name]
@@ -107,7 +107,7 @@ class Params:
 
 
 class Call:
-    """One call, with whoever makes it."""
+    """One call, with its caller."""
 
     def __init__(self, app: App, request: Request, user: Record, token: Record) -> None:
         self.app, self.store, self.say = app, app.store, app.say
@@ -150,7 +150,7 @@ class Call:
         return value
 
     def known(self, *names: str) -> None:
-        """Refuses what is not among these, where that was chosen."""
+        """Refuse parameters that are not among these, if that was chosen."""
         if self.on("strict-unknown"):
             for name in self.body.values:
                 if name not in names:
@@ -158,7 +158,7 @@ class Call:
 
     @property
     def either(self) -> Params:
-        """Body and query together, for operations that take both."""
+        """Body and query together, for operations that accept both."""
         query = self.query.values
         if not query:
             return self.body

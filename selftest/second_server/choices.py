@@ -1,4 +1,4 @@
-"""What this server may do otherwise, where the specification leaves it open: all is legal, but for `zero-pages`."""
+"""What this server can do differently where the specification is silent: all of it is legal, except `zero-pages`."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ CHOICES: Mapping[str, str] = {
     "odd-4xx": "unusual codes for refusals, where the text leaves the code open",
     "services-redirect": "integrations below /services are found by a redirect",
     "blank-integrations": "an integration that was never set up is shown as inactive",
-    # what is taken
+    # accepted values
     "strict-query": "parameters of the query that the text does not name are refused",
     "strict-unknown": "properties of a body that the text does not name are refused",
-    # who may
+    # roles
     "closed": "rules of projects are for maintainers, merge requests for developers",
     "groups-refused": "only administrators make groups",
     "powerless-admin": "an administrator has no role but those of a member",

@@ -19,7 +19,7 @@ INTENTS = ("completion", "generation")
 
 
 def throttle(call: Call) -> None:
-    """A fixed window by the minute of the clock; whatever is sent counts."""
+    """A fixed window of one minute by the clock; every request counts."""
     minute = int(time.time() // 60)
     window, count = call.store.completions.get(call.user.id, (minute, 0))
     if window != minute:

@@ -73,7 +73,7 @@ def finish(store: Store, group: Record, run: Record, entry: Record) -> None:
     entry.former = None
     entry.updated = now()
     if run.batched:
-        # two objects a batch, numbered from 0
+        # two objects per batch, numbered from 0
         for number in range((len(found) + 1) // 2):
             part = found[number * 2 : number * 2 + 2]
             entry.files.append(part)

@@ -60,9 +60,9 @@ CHANNELS = [
 T, B, N, U = "text", "boolean", "integer", "address"
 
 
-#: What a setting takes: one of these texts, or what a word says.
+#: What a setting accepts: one of these texts, or what a word describes.
 Form: TypeAlias = str | tuple[str, ...]
-#: The settings of a kind of integrations, each with its value before it is set.
+#: The settings of a kind of integration, each with its value before it is set.
 Settings: TypeAlias = dict[str, tuple[Form, Any]]
 
 
@@ -263,7 +263,7 @@ def checked(name: str, form: Form, body: Params) -> Any:
 
 
 def settings_of(call: Call, slug: str, one: Record | None) -> dict[str, Any]:
-    """What a body sets, each as it is kept."""
+    """The settings in a body, each as it is stored."""
     _, parameters, required, events = kind_of(slug)
     body = call.body
     found: dict[str, Any] = {}
@@ -320,7 +320,7 @@ def remove(call: Call, key: str, slug: str) -> Response:
 
 
 def install(call: Call, key: str) -> Response:
-    """No call of the service: stands for the user interface."""
+    """Not a call of the service: it replaces the user interface."""
     project = project_of(call, key)
     one = Record(
         slug="gitlab-slack-application",

@@ -67,7 +67,7 @@ def eligible(store: Store, mr: Record, rule: Record) -> list[Record]:
 
 
 def standing(store: Store, mr: Record) -> list[tuple[Record, list[Record]]]:
-    """Pairs of a rule and those of its people who approved."""
+    """Pairs of a rule and those of its users who approved."""
     approvals = [a.user for a in mr.approvals]
     pairs = []
     for rule in in_effect(store, mr):
@@ -202,7 +202,7 @@ def own_update(call: Call, key: str, iid: str, rule_id: str) -> Response:
     if call.on("keeps-lists"):
         users = rule.users if users is None else users
         groups = [g for g in rule.groups if call.store.sees_group(call.user, g)] if groups is None else groups
-    # what is not named is removed, also where nobody is named at all
+    # what is not named is removed, even if nobody is named
     rule.users = users or []
     rule.groups = unique([*(groups or []), *([] if drop else hidden(call, rule))])
     rule.overridden = True

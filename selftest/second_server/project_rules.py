@@ -182,7 +182,7 @@ def project_delete(call: Call, key: str, rule_id: str) -> Response:
 
 
 def system_rule(call: Call, key: str) -> Response:
-    """Stands for a policy, or a file of code owners."""
+    """Used in place of a policy, or of a file of code owners."""
     project = project_of(call, key, MAINTAINER)
     kind = call.body.text("rule_type", required=True)
     users = [u for u in call.store.users.values() if call.store.project_level(u, project) >= DEVELOPER][:2]

@@ -1,4 +1,4 @@
-"""How records look on the wire."""
+"""The format of records in responses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def dump(value: Any) -> bytes:
 
 
 def shuffled(entries: Iterable[Any], key: Callable[[Any], object]) -> list[Any]:
-    """An order that follows from nothing: stable, but not by number, name or time."""
+    """A stable order that follows neither number nor name nor time."""
     return sorted(entries, key=lambda entry: hashlib.md5(str(key(entry)).encode(), usedforsecurity=False).digest())
 
 
@@ -40,7 +40,7 @@ class Views:
         self.store = store
 
     def moment(self, value: dt.datetime | None) -> str | None:
-        """The same moment always looks the same; zone and precision go by the moment."""
+        """A given time always looks the same; its zone and precision depend on the time."""
         if value is None:
             return None
         pick = value.microsecond
@@ -57,7 +57,7 @@ class Views:
         return text.replace("+00:00", "Z")
 
     def mixed(self, entries: Iterable[Any], key: Callable[[Any], object]) -> list[Any]:
-        """For lists without pages: in a new order each time, where that was chosen."""
+        """For lists without pagination: in a new order each time, if that was chosen."""
         found = shuffled(entries, key)
         if "random-order" in self.store.choices:
             random.shuffle(found)

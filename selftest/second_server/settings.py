@@ -85,7 +85,7 @@ def group_change(call: Call, key: str) -> Response:
 
 
 def maintained(call: Call, key: str) -> Record:
-    """Exactly this role: the text names no other."""
+    """Exactly this role: the text names no other one."""
     project = call.store.find_project(call.user, key)
     if (not call.user.admin or call.store.powerless) and call.store.project_level(call.user, project) != MAINTAINER:
         raise RefusalError(403, "this is for maintainers")
@@ -101,8 +101,8 @@ def project_change(call: Call, key: str) -> Response:
     return call.nothing(204)
 
 
-# the configuration: what authors, committers, overrides and passwords go by is one with the settings; reset and
-# selective are its own.
+# the configuration: authors, committers, overrides and passwords share their values with the settings; reset and
+# selective have their own.
 LINKED = {
     "merge_requests_author_approval": ("allow_author_approval", False),
     "merge_requests_disable_committers_approval": ("allow_committer_approval", True),

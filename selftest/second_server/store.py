@@ -38,7 +38,7 @@ class Record:
         self.__dict__.update(values)
 
     if TYPE_CHECKING:
-        # What a record holds, its makers decide.
+        # The fields of a record are decided where it is created.
         def __getattr__(self, name: str) -> Any: ...
         def __setattr__(self, name: str, value: Any) -> None: ...
 
@@ -75,7 +75,7 @@ class Store:
         root = self.add_user("root", "The Keeper", "root@example.org", "keep-it-safe-0", admin=True)
         self.add_token(root, admin_token, "first", ["api"])
 
-    # numbers: the same sequence for each kind, so that kinds share numbers; neither dense nor ascending
+    # ids: the same sequence for each kind, so that kinds share ids; neither dense nor ascending
     def number(self, kind: object) -> int:
         n = self.counts[kind] = self.counts.get(kind, 0) + 1
         return 2011 + (n * 7919) % 104729
@@ -84,7 +84,7 @@ class Store:
         n = self.counts[kind] = self.counts.get(kind, 0) + 1
         return 3 + (n * 37) % 997
 
-    # what happens later
+    # delayed work
     def later(self, seconds: float, act: Callable[[], None]) -> None:
         heapq.heappush(self.due, (time.monotonic() + seconds / self.pace, next(self.ticket), act))
 

@@ -1,4 +1,4 @@
-"""HTTP/1.1 by hand: keep-alive, chunked bodies, one send per answer."""
+"""HTTP/1.1 without a library: keep-alive, chunked bodies, one send per response."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Half a service: what is not there fails the one requirement that says that it is; what is there is judged."""
+"""Half a service: a missing operation fails only the requirement that it exists; existing operations are judged."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
@@ -18,6 +17,7 @@ from conformance.reference.identity import Group, Role
 from conformance.results.reading import read_record
 from conformance.target.embedded import prepared_service, profile_data
 from selftest.conftest import lacking
+from selftest.reads import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -60,12 +60,12 @@ LACKING = {
     },
 }
 PAGE = Response(404, raw=b"<!DOCTYPE html><pre>Cannot find this</pre>", media_type="text/html")
-#: What draws many cases holds of a service that lacks something as of any other.
+#: Generated calls behave the same on a service that lacks something.
 _DRAWS = ("--", "-k", "not model and not test_fuzz")
 
 
 class NotImplementedHereError(ApiError):
-    """What a server answers that knows of a path and has nothing behind it."""
+    """The answer of a server that knows a path but has not implemented it."""
 
     def status(self, _: Choices) -> int:
         return HTTPStatus.NOT_IMPLEMENTED
@@ -73,22 +73,21 @@ class NotImplementedHereError(ApiError):
 
 @pytest.fixture
 def judged(conformance: Callable[..., Any], write_profile: Callable[..., Path], tmp_path: Path) -> Judge:
-    """Run the suite on a service, and return exit code, words and the verdict of each requirement."""
+    """Run the suite on a service, and return exit code, output and the verdict of each requirement."""
 
     def run(service: Service, *arguments: str) -> tuple[int, str, Mapping[str, Any]]:
         with EmbeddedServer(service) as server:
-            # What is not there is waited for until the deadline, once.
+            # The suite waits for missing operations until the deadline, once.
             write_profile(service, server.base_url, limits={"timeout_seconds": 5, "deadline_seconds": 2})
             options = ("--target", "target.yaml", "--out", "out", "--corpus", "none", "--seed", "1")
             outcome = conformance("run", *options, *arguments)
-        report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
-        return outcome.code, outcome.text, {row["id"]: row for row in report["requirements"]}
+        return outcome.code, outcome.text, rows_of(tmp_path / "out")
 
     return run
 
 
 @pytest.mark.parametrize("error", LACKING, ids=lambda error: error.__name__)
-def test_of_each_operation_that_is_not_there_one_requirement_fails(error: Any, judged: Judge) -> None:
+def test_for_each_missing_operation_one_requirement_fails(error: Any, judged: Judge) -> None:
     lack = LACKING[error]
     service = lacking(lack, error if error is NoRouteError else partial(error, ()), prepared_service(version="17.7"))
     code, text, rows = judged(service, *_DRAWS)
@@ -97,7 +96,7 @@ def test_of_each_operation_that_is_not_there_one_requirement_fails(error: Any, j
     assert code == 1
     open_ = {row["reason"] for row in rows.values() if row["verdict"] in ("inconclusive", "not tested")}
     unseen = precondition_not_met(rows)
-    assert len(unseen) <= 3, unseen  # stories that need what is not there, or what another could not put back
+    assert len(unseen) <= 3, unseen  # scenarios that need a missing operation, or a state that could not be restored
     assert open_ - {"precondition not met"} <= {"operation absent", "switched off by the operator", "not reached"}
     assert f"not there: {len(lack)} operations (" in " ".join(text.split())
     assert rows["conventions.path-prefix"]["verdict"] == "passed"
@@ -138,8 +137,8 @@ def test_an_area_whose_paths_answer_with_pages_is_absent_and_asks_nothing_of_the
     assert "left on the target" not in outcome.text, "what answers 404 has scheduled nothing"
 
 
-def test_an_integration_that_the_target_calls_otherwise_is_for_the_profile_to_mend(judged: Judge) -> None:
-    """The operation is there: another integration of the profile is known."""
+def test_an_integration_that_the_target_does_not_know_is_an_error_in_the_profile(judged: Judge) -> None:
+    """The operation exists: it knows another integration of the profile."""
     service = prepared_service(version="17.7")
 
     @instead(service.integrations, "kind")
@@ -154,7 +153,7 @@ def test_an_integration_that_the_target_calls_otherwise_is_for_the_profile_to_me
         assert "not slack, which the profile has under integrations" in str(rows[name])
 
 
-def test_each_drawn_call_of_what_is_not_implemented_is_no_failure_of_its_own(judged: Judge) -> None:
+def test_generated_calls_of_an_unimplemented_operation_cause_no_more_failures(judged: Judge) -> None:
     service = prepared_service(version="17.7")
     lacking(
         {route.key for route in service.routes if "/export_relations" in route.path}, NotImplementedHereError, service
@@ -168,7 +167,7 @@ def test_each_drawn_call_of_what_is_not_implemented_is_no_failure_of_its_own(jud
     assert "not reached" not in {row["reason"] for row in rows.values() if row["selected"]}
 
 
-def test_what_takes_no_bearer_token_is_seen_to_lack_an_operation_all_the_same(judged: Judge) -> None:
+def test_a_missing_operation_is_found_although_bearer_tokens_are_refused(judged: Judge) -> None:
     service = prepared_service(version="17.7", choices=Choices(bearer_everywhere=False))
     lacking({route.key for route in service.routes if "/groups_allowlist" in route.key}, NoRouteError, service)
     _, text, rows = judged(service, "--area", "job-token-scope", *_DRAWS)
@@ -181,7 +180,7 @@ def test_what_takes_no_bearer_token_is_seen_to_lack_an_operation_all_the_same(ju
     assert "the target does not have GET /projects/{id}/job_token_scope/groups_allowlist" in " ".join(text.split())
 
 
-def test_what_a_broken_removal_lets_be_seen_only_once_fails_all_the_same(judged: Judge, tmp_path: Path) -> None:
+def test_a_wrong_status_fails_even_if_a_broken_removal_shows_it_only_once(judged: Judge, tmp_path: Path) -> None:
     service = prepared_service(version="17.7")
     service.routes.change(f"DELETE {SCOPE}/allowlist/:target_project_id", handler=lambda _: no_content())
     service.transformers.append(_added_with_200)
@@ -193,7 +192,7 @@ def test_what_a_broken_removal_lets_be_seen_only_once_fails_all_the_same(judged:
     assert {check.waits_for for check in waiting} == {"job-token-scope.allowlist.remove.gone"}
 
 
-def test_the_bugs_of_two_operations_are_found_where_there_are_no_others(judged: Judge) -> None:
+def test_faults_of_two_operations_are_found_if_all_others_are_missing(judged: Judge) -> None:
     service = prepared_service(version="17.7")
     own = {f"GET {SCOPE}", f"PATCH {SCOPE}"}
     others = {route.key for route in service.routes if "job_token" in route.key or "approv" in route.key} - own
@@ -211,7 +210,7 @@ def test_the_bugs_of_two_operations_are_found_where_there_are_no_others(judged: 
     }, text[-3000:]
 
 
-def test_of_a_service_of_one_area_three_bugs_fail_and_all_else_is_verified(judged: Judge) -> None:
+def test_in_a_service_of_one_area_three_faults_fail_and_the_rest_is_verified(judged: Judge) -> None:
     service = prepared_service(version="17.7")
     lacking(
         {route.key for route in service.routes if SCOPE not in route.key and "/:" in route.key}, NoRouteError, service
@@ -226,12 +225,12 @@ def test_of_a_service_of_one_area_three_bugs_fail_and_all_else_is_verified(judge
     }, text[-3000:]
     assert "by 2 causes" not in text
     of_area = [row for row in rows.values() if row["area"] == "job-token-scope" and row["level"] == "must"]
-    # What is never switched off shows to nobody that it was.
+    # If the limit is never switched off, nobody can be shown that it is off.
     open_ = {row["id"] for row in of_area if row["verdict"] in ("inconclusive", "not tested")}
     assert open_ == {"job-token-scope.switch.shows-to-everybody"}, text[-3000:]
 
 
-def test_where_a_group_is_locked_another_one_is_taken(judged: Judge) -> None:
+def test_if_a_group_is_locked_another_group_is_used(judged: Judge) -> None:
     service = prepared_service(version="17.7")
     _lock(service, "group")
     _, text, rows = judged(service, "--area", "approval-settings", *_DRAWS)
@@ -240,7 +239,7 @@ def test_where_a_group_is_locked_another_one_is_taken(judged: Judge) -> None:
     assert owed["approval-settings.group.update.allow-author-approval.is-boolean"]["verdict"] == "passed"
 
 
-def test_another_fixture_verifies_and_never_condemns(judged: Judge) -> None:
+def test_a_replacement_fixture_can_verify_a_requirement_and_never_fail_it(judged: Judge) -> None:
     service = prepared_service(version="17.7")
     _lock(service, "group")
     spare = service.world.fixtures["fuzz_group"].id  # type: ignore[union-attr]
@@ -258,7 +257,7 @@ def test_another_fixture_verifies_and_never_condemns(judged: Judge) -> None:
 
 
 @pytest.mark.parametrize("version", ["17.7", "unknown"])
-def test_what_a_newer_version_may_have_given_up_is_open_unless_the_profile_claims_it(
+def test_what_newer_versions_may_lack_is_open_unless_the_profile_declares_it(
     version: str, conformance: Callable[..., Any], write_profile: Callable[..., Path], tmp_path: Path
 ) -> None:
     service = prepared_service(version="17.7")
@@ -267,17 +266,16 @@ def test_what_a_newer_version_may_have_given_up_is_open_unless_the_profile_claim
         write_profile(service, server.base_url, version=version)
         options = ("--target", "target.yaml", "--out", "out", "--corpus", "none")
         outcome = conformance("run", *options, "--area", "project-approval-configuration")
-    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
-    read = next(row for row in report["requirements"] if row["id"] == "project-approval-configuration.read")
+    read = rows_of(tmp_path / "out")["project-approval-configuration.read"]
     assert read["verdict"] == "inconclusive"
     assert "`approval_configuration: false`" in read["detail"]
     assert outcome.code == 6, outcome.text[-2000:]
 
 
-def test_what_is_not_implemented_fails_once_and_leaves_the_neighbours_alone(
+def test_an_unimplemented_operation_fails_once_and_does_not_affect_others(
     conformance: Callable[..., Any], write_profile: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """The profile is poor besides: it names one integration, which leaves what needs several, and no version."""
+    """The profile is minimal, too: it names no version, and one integration where some tests need several."""
     service = prepared_service(version="17.7")
     older = {route.key for route in service.routes if "/services" in route.path}
     settings = {f"{method} /{kind}/:id{SETTING}" for method in ("GET", "PUT") for kind in ("groups", "projects")}
@@ -288,8 +286,7 @@ def test_what_is_not_implemented_fails_once_and_leaves_the_neighbours_alone(
         fixtures["integrations"] = fixtures["integrations"][:1]
         write_profile(service, server.base_url, version="unknown", fixtures=fixtures)
         outcome = conformance("run", "--target", "target.yaml", "--out", "out", "--corpus", "none", *_DRAWS)
-    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
-    rows = {row["id"]: row for row in report["requirements"]}
+    rows = rows_of(tmp_path / "out")
     assert outcome.code == 1, outcome.text[-3000:]
     assert {name for name, row in rows.items() if row["verdict"] in ("failed", "unstable")} == {
         "approval-settings.group.read",
@@ -313,7 +310,7 @@ def test_what_is_not_implemented_fails_once_and_leaves_the_neighbours_alone(
 
 
 def _lock(service: Service, name: str) -> None:
-    """Let all approval settings of a group be locked, as by an administrator of the installation."""
+    """Lock all approval settings of a group, as an administrator of the installation does."""
     number, settings = service.world.fixtures[name].id, service.approval_settings  # type: ignore[union-attr]
     present, change = settings.present, settings.change
 
@@ -336,7 +333,7 @@ def precondition_not_met(rows: Mapping[str, Any]) -> list[str]:
 
 
 def _break(service: Service) -> None:
-    """Let PATCH do without a value, not switch the limit off, and take it from a developer."""
+    """Make PATCH accept a missing value, ignore that the limit is switched off, and accept a developer."""
     limit = service.job_token_scope.limit_inbound
 
     def only_on(project: Any, *, enabled: bool) -> None:

@@ -1,4 +1,4 @@
-"""What was answered as accepted is waited for until it shows, and never for long."""
+"""After a write was answered with 202, the suite waits until it shows, and never for long."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SLACK = "/projects/1/integrations/slack"
 
 @pytest.fixture
 def waited() -> Callable[..., int]:
-    """Send a write, and return how often what it is about was read while the reads answered one after the other."""
+    """Send a write, and return how often its subject was read; the reads get these responses one after the other."""
 
     def sent(method: str, path: str, reads: Iterable[Any], *, status: int | None = 202, body: Any = None) -> int:
         answers, asked = iter(reads), 0
@@ -45,7 +45,7 @@ def waited() -> Callable[..., int]:
 
 
 def counting(shown: Any) -> tuple[list[str], Callable[[Call, str], Any]]:
-    """Return a list of what is read, and the function that reads; it always shows the same."""
+    """Return a list of paths that were read, and the function that reads; it always shows the same."""
     reads: list[str] = []
 
     def read(_: Call, path: str) -> Any:
@@ -72,20 +72,20 @@ def counting(shown: Any) -> tuple[list[str], Callable[[Call, str], Any]]:
         ("DELETE", SLACK, None, [{"slug": "slack"}], []),
     ],
 )
-def test_what_was_accepted_is_read_until_it_shows(
+def test_an_accepted_write_is_read_until_it_shows(
     waited: Callable[..., int], method: str, path: str, body: Any, before: Any, after: Any
 ) -> None:
     assert waited(method, path, [before, before, after], body=body) == 3
     assert waited(method, path, [], body=body, status=200) == 0
 
 
-def test_what_the_older_name_does_not_show_is_read_by_the_newer_one(waited: Callable[..., int]) -> None:
+def test_if_the_older_name_shows_nothing_the_newer_name_is_read(waited: Callable[..., int]) -> None:
     older = SLACK.replace("integrations", "services")
     assert waited("DELETE", older, [None, [{"slug": "slack"}], None, []]) == 4
     assert waited("DELETE", SLACK, [None]) == 1
 
 
-def test_a_reset_without_an_answer_is_given_its_time_in_the_background(waited: Callable[..., int]) -> None:
+def test_a_reset_without_an_answer_gets_time_to_finish_in_the_background(waited: Callable[..., int]) -> None:
     reset, approved = UNAPPROVE.replace("unapprove", "reset_approvals"), {"approved_by": [{"user": {"id": 7}}]}
     assert waited("PUT", reset, [approved, {"approved_by": []}], status=None) == 2
     assert waited("PUT", reset, [None], status=None) == 1
@@ -100,11 +100,13 @@ def test_a_reset_without_an_answer_is_given_its_time_in_the_background(waited: C
         (SLACK, {"webhook": "a"}, {"active": True, "properties": {}}),
     ],
 )
-def test_what_cannot_show_is_not_waited_for(waited: Callable[..., int], path: str, body: Any, shown: Any) -> None:
+def test_a_change_that_cannot_show_is_not_waited_for(
+    waited: Callable[..., int], path: str, body: Any, shown: Any
+) -> None:
     assert waited("PUT", path, [shown], body=body) == 1
 
 
-def test_what_never_shows_is_waited_for_a_few_times_only() -> None:
+def test_a_change_that_never_shows_is_waited_for_only_a_few_times() -> None:
     reads, read = counting({"id": 5})
     accepted = Accepted(VALIDATOR, read, seconds=0.05)
     exchange = Exchange(Call(CALLER, "DELETE", RULE), 202, {}, b"", 0)
@@ -117,7 +119,7 @@ def test_what_never_shows_is_waited_for_a_few_times_only() -> None:
     assert len(reads) == asked > 2
 
 
-def test_a_setting_that_never_shows_what_was_sent_is_waited_for_twice() -> None:
+def test_a_setting_that_never_shows_the_sent_value_is_waited_for_twice() -> None:
     reads, read = counting({"active": True, "properties": {"webhook": "***"}})
     accepted = Accepted(VALIDATOR, read, seconds=0.05)
     exchange = Exchange(Call(CALLER, "PUT", SLACK, body=b'{"webhook": "a"}'), 202, {}, b"", 0)
@@ -129,7 +131,7 @@ def test_a_setting_that_never_shows_what_was_sent_is_waited_for_twice() -> None:
     assert len(reads) == asked + 1
 
 
-def test_where_all_else_showed_at_once_what_does_not_show_is_not_waited_for_long() -> None:
+def test_if_other_changes_showed_at_once_the_wait_for_a_missing_one_is_short() -> None:
     reads, read = counting({"active": True, "properties": {"channel": "a"}})
 
     def asked_in_vain(accepted: Accepted) -> int:

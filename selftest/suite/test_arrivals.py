@@ -1,4 +1,4 @@
-"""Who may be shown to have approved a merge request: those who were there before, and those who asked."""
+"""Whom a merge request may show as an approver: those who approved before, and those who sent an approval."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformance.target.embedded import prepared_service, profile_data
 from conformance.target.profile import Profile, profile_from
 from selftest.conftest import VERSION
 
-#: A merge request named so that nobody can tell which it is.
+#: An id of a merge request from which nobody can tell which one it is.
 _UNTOLD = "group%2F..%2Fproject"
 
 
@@ -48,27 +48,27 @@ def _asks(arrivals: Arrivals, path: str, who: Actor | None, status: int) -> None
     arrivals.contradicted_by(Exchange(call, status, {}, b"{}", 0.0))
 
 
-def test_who_never_asked_is_told_once_they_are_shown(arrivals: Arrivals, profile: Profile) -> None:
+def test_an_approver_who_sent_no_approval_is_reported_once(arrivals: Arrivals, profile: Profile) -> None:
     maintainer = profile.actors["maintainer"]
     assert _shown(arrivals, profile) == []
     assert _shown(arrivals, profile, maintainer) == [maintainer.id]
 
 
-def test_who_was_there_before_or_asked_may_be_shown(arrivals: Arrivals, profile: Profile) -> None:
+def test_former_approvers_and_those_who_sent_an_approval_may_be_shown(arrivals: Arrivals, profile: Profile) -> None:
     maintainer, developer = profile.actors["maintainer"], profile.actors["developer"]
     assert _shown(arrivals, profile, maintainer) == []
     _asks(arrivals, _path(profile, "approve"), developer, 201)
     assert _shown(arrivals, profile, maintainer, developer) == []
 
 
-def test_whoever_approved_under_an_odd_name_may_be_shown_anywhere(arrivals: Arrivals, profile: Profile) -> None:
+def test_an_approver_under_an_unclear_id_may_be_shown_anywhere(arrivals: Arrivals, profile: Profile) -> None:
     developer = profile.actors["developer"]
     assert _shown(arrivals, profile) == []
     _asks(arrivals, _path(profile, "approve", _UNTOLD), developer, 201)
     assert _shown(arrivals, profile, developer) == []
 
 
-def test_a_call_that_was_refused_under_an_odd_name_asked_for_nothing(arrivals: Arrivals, profile: Profile) -> None:
+def test_a_refused_approval_under_an_unclear_id_does_not_count(arrivals: Arrivals, profile: Profile) -> None:
     developer = profile.actors["developer"]
     assert _shown(arrivals, profile) == []
     _asks(arrivals, _path(profile, "approve", _UNTOLD), developer, 404)
@@ -76,7 +76,7 @@ def test_a_call_that_was_refused_under_an_odd_name_asked_for_nothing(arrivals: A
 
 
 @pytest.mark.parametrize("refused", ["of nobody known", "of the same person"])
-def test_a_refused_call_takes_back_no_other_one(arrivals: Arrivals, profile: Profile, refused: str) -> None:
+def test_a_refused_call_does_not_cancel_an_earlier_approval(arrivals: Arrivals, profile: Profile, refused: str) -> None:
     developer = profile.actors["developer"]
     unknown = Actor("somebody", "a-token-of-somebody")
     assert _shown(arrivals, profile) == []

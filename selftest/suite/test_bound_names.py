@@ -1,4 +1,4 @@
-"""A story that goes on after an expectation which did not hold uses nothing that the expectation was to bring."""
+"""A scenario that continues after a failed expectation uses no variable that the expectation should have set."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def goes_on(statement: ast.stmt) -> bool:
 
 
 def counted_on(block: list[ast.stmt], bound: frozenset[str] = frozenset()) -> set[str]:
-    """Return the names that statements use and that only an expectation before them binds, which may end early."""
+    """Return the variables that statements use and that only an earlier expectation sets, which may end early."""
     found: set[str] = set()
     maybe: set[str] = set()
     known = set(bound)
@@ -37,7 +37,7 @@ def counted_on(block: list[ast.stmt], bound: frozenset[str] = frozenset()) -> se
 
 
 @pytest.mark.parametrize("file", STORIES, ids=lambda file: file.stem)
-def test_what_a_story_counts_on_does_not_hang_on_an_expectation_that_may_fail(file: Path) -> None:
+def test_scenarios_use_no_variable_that_a_failed_expectation_leaves_unset(file: Path) -> None:
     assert {
         node.name: sorted(missing)
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
@@ -45,7 +45,7 @@ def test_what_a_story_counts_on_does_not_hang_on_an_expectation_that_may_fail(fi
     } == {}
 
 
-def test_a_name_that_only_an_expectation_binds_is_found() -> None:
+def test_a_variable_that_only_an_expectation_sets_is_found() -> None:
     story = 'with verifies("a", go_on=True):\n    answer = call()\nobserve(answer)'
     assert counted_on(ast.parse(story).body) == {"answer"}
     assert counted_on(ast.parse(f"answer = None\n{story}").body) == set()

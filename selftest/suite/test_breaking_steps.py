@@ -1,4 +1,4 @@
-"""A call that breaks the service is a finding, also where it is only a step on the way to another question."""
+"""A call that causes a server error is a failure, even if it is only a step of a test of something else."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LIST, CREATION = "project-approval-rules.list", "project-approval-rules.create.a
         ("POST", 500, {"Retry-After": "1"}, []),
     ],
 )
-def test_a_step_that_breaks_fails_and_one_that_is_refused_is_left_open(
+def test_a_step_with_a_server_error_fails_and_a_refused_one_is_left_open(
     reference: tuple[Service, str],
     write_profile: Callable[..., Path],
     method: str,

@@ -1,4 +1,4 @@
-"""Which calls stand as the evidence of a failure."""
+"""Which calls are the evidence of a failure."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def _told(exchanges: tuple[Exchange, ...]) -> list[str]:
     return [f"{entry.call.method} {entry.call.path}" for entry in exchanges]
 
 
-def test_the_guilty_call_stands_last_and_what_came_after_it_is_left_out() -> None:
+def test_the_failing_call_is_last_and_later_calls_are_left_out() -> None:
     history, calls = _history("GET /a", "GET /b", "GET /c", "PUT /thing", "GET /clean", "DELETE /clean")
     assert _told(history.evidence_for([calls["PUT /thing"]])) == ["GET /b", "GET /c", "PUT /thing"]
 
 
-def test_without_a_named_call_the_last_write_and_the_last_look_show_it() -> None:
+def test_without_a_named_call_the_evidence_is_the_last_write_and_the_last_read() -> None:
     history, _ = _history("GET /a", "PUT /thing", "GET /x", "GET /thing")
     assert _told(history.suspects) == ["PUT /thing", "GET /thing"]
     assert _told(history.evidence_for(())) == ["GET /a", "PUT /thing", "GET /thing"]
@@ -41,18 +41,18 @@ def test_a_write_is_found_however_many_pages_were_read_after_it() -> None:
     assert _told(history.evidence_for(())) == ["POST /things", "GET /things?page=29"]
 
 
-def test_a_write_that_comes_last_stands_once() -> None:
+def test_a_write_that_comes_last_is_listed_once() -> None:
     history, _ = _history("GET /a", "PUT /thing")
     assert _told(history.suspects) == ["PUT /thing"]
 
 
-def test_calls_that_are_forgotten_are_no_suspects() -> None:
+def test_forgotten_calls_are_no_evidence() -> None:
     history, _ = _history("PUT /thing", "GET /thing")
     history.forget()
     assert history.evidence_for(()) == ()
 
 
-def test_what_was_changed_on_the_same_thing_earlier_stands_before_the_failure() -> None:
+def test_earlier_changes_of_the_same_thing_are_listed_before_the_failure() -> None:
     path = "/projects/1/integrations/chat"
     history, calls = _history(
         f"POST {path}",

@@ -1,4 +1,4 @@
-"""The command by which a report lets its reader repeat a call: what the shell sends is what the suite sent."""
+"""The curl command in a report: the shell sends exactly what the suite sent."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAINTAINER = Actor("maintainer", "secret-token")
-#: What a client says of itself and of its connection.
+#: Headers about the client itself and its connection.
 OF_CLIENTS = {"user-agent", "accept", "accept-encoding", "connection", "host"}
 
 
 class Seen:
-    """Answers well, and keeps what it was asked."""
+    """Answers well, and keeps the requests that it received."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
@@ -103,7 +103,7 @@ def test_a_secret_in_a_body_or_address_is_a_variable(tmp_path: Path, webhook: st
     assert shown(repeated) == shown(sent)
 
 
-def test_secrets_of_one_key_are_told_apart_by_a_number() -> None:
+def test_several_secrets_of_one_key_are_numbered() -> None:
     places = {
         "0.maintainer.token": "one",
         "1.maintainer.token": "two",

@@ -1,4 +1,4 @@
-"""What was deleted and is listed again is a violation, unless something may have brought it back."""
+"""A deleted entry that is listed again is a violation, unless something may have brought it back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OWNER, DEVELOPER = Actor("owner", "a"), Actor("developer", "b")
 
 @pytest.fixture
 def send() -> Callable[..., list[str]]:
-    """Send calls, and return the requirements that each shows as violated."""
+    """Send calls, and return the requirements that each call shows as violated."""
     deletions = Deletions(ResponseValidator.of(CONTRACT, None), settle_seconds=0)
 
     def sent(
@@ -35,14 +35,14 @@ def send() -> Callable[..., list[str]]:
     return sent
 
 
-def test_a_deleted_entry_that_is_listed_violates_what_its_deletion_says(send: Callable[..., list[str]]) -> None:
+def test_a_deleted_entry_that_is_listed_violates_the_requirement_of_deletion(send: Callable[..., list[str]]) -> None:
     assert send("DELETE", f"{RULES}/7", 204) == []
     assert send("GET", RULES, shown=[{"id": 6}]) == []
     assert send("GET", RULES, shown=[{"id": 6}, {"id": 7}]) == ["project-approval-rules.delete.gone 7"]
     assert send("GET", RULES, shown=[{"id": 7}]) == []
 
 
-def test_a_deleted_entry_that_is_listed_twice_is_told_once(send: Callable[..., list[str]]) -> None:
+def test_a_deleted_entry_that_is_listed_twice_is_reported_once(send: Callable[..., list[str]]) -> None:
     send("DELETE", f"{RULES}/7", 204)
     assert send("GET", RULES, shown=[{"id": 7}, {"id": 7}]) == ["project-approval-rules.delete.gone 7"]
 
@@ -57,7 +57,7 @@ def test_a_deleted_entry_that_is_listed_twice_is_told_once(send: Callable[..., l
         ("POST", "/somewhere/else", 200),
     ],
 )
-def test_a_write_that_may_have_brought_it_back_takes_the_blame(
+def test_a_write_that_may_have_brought_an_entry_back_excuses_it(
     send: Callable[..., list[str]], method: str, path: str, status: int | None
 ) -> None:
     send("DELETE", f"{RULES}/7", 204)
@@ -65,23 +65,23 @@ def test_a_write_that_may_have_brought_it_back_takes_the_blame(
     assert send("GET", RULES, shown=[{"id": 7}]) == []
 
 
-def test_a_deletion_that_was_refused_or_not_for_its_caller_proves_nothing(send: Callable[..., list[str]]) -> None:
+def test_a_refused_deletion_or_one_of_another_actor_proves_nothing(send: Callable[..., list[str]]) -> None:
     send("DELETE", f"{RULES}/7", 404)
     send("DELETE", f"{RULES}/8", 204, actor=DEVELOPER)
     assert send("GET", RULES, shown=[{"id": 7}, {"id": 8}]) == []
 
 
-def test_a_list_that_was_asked_for_before_may_still_show_it(send: Callable[..., list[str]]) -> None:
+def test_a_list_that_was_requested_before_may_still_show_the_entry(send: Callable[..., list[str]]) -> None:
     send("DELETE", f"{RULES}/7", 204)
     assert send("GET", RULES, shown=[{"id": 7}], seconds=5) == []
 
 
-def test_the_rule_for_everybody_may_come_back_by_itself(send: Callable[..., list[str]]) -> None:
+def test_the_rule_for_any_approver_may_come_back_by_itself(send: Callable[..., list[str]]) -> None:
     send("DELETE", f"{RULES}/7", 204)
     assert send("GET", RULES, shown=[{"id": 7, "rule_type": "any_approver"}]) == []
 
 
-def test_an_integration_comes_back_only_by_itself(send: Callable[..., list[str]]) -> None:
+def test_an_integration_comes_back_only_if_it_is_set_up_itself(send: Callable[..., list[str]]) -> None:
     path = "/projects/1/integrations"
     send("DELETE", f"{path}/slack", 204)
     send("PUT", f"{path}/jira")

@@ -1,4 +1,4 @@
-"""What tests of exports share: when the export before is over, and what is new of the next one."""
+"""What tests of exports share: when the former export is over, and what belongs to the next one."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from conformance.reference import Service
 
-#: Waits that are in vain end soon.
+#: Waits in vain end soon.
 SHORT = {"timeout_seconds": 5, "deadline_seconds": 1}
 
 
-def test_an_export_of_long_ago_says_nothing_of_how_long_the_next_one_takes(
+def test_an_export_of_long_ago_does_not_show_how_long_the_next_one_takes(
     reference: tuple[Service, str], write_profile: Callable[..., Path]
 ) -> None:
     limits = {"timeout_seconds": 5, "deadline_seconds": 5}
@@ -34,7 +34,7 @@ def test_an_export_of_long_ago_says_nothing_of_how_long_the_next_one_takes(
     with in_a_test(profile) as test:
         export = export_of(Caller(test.run, profile.actors["owner"]), profile.fixtures["export_group"][0], "labels")
         export.accepted(batched=False).given_served()
-        # A worker runs tests of other areas in between, and only then looks.
+        # A worker runs tests of other areas in between, and only then reads the status.
         test.run.writes.served["POST", export.path][0] -= 3600
         before = export.marks()
         export.accepted(batched=True).given_served()
@@ -65,7 +65,7 @@ def test_an_export_that_stays_failed_is_waited_for_once(
 
 
 def reads_in_vain(profile: Any, relation: str, *forms: bool) -> list[int]:
-    """Wait for exports in some forms that never show, one after the other; return how often the status was read."""
+    """Wait in vain for exports in some forms, one after the other; return how often the status was read."""
     with in_a_test(profile) as test:
         export = export_of(Caller(test.run, profile.actors["owner"]), profile.fixtures["export_group"][0], relation)
         read: list[int] = []
@@ -94,7 +94,7 @@ def test_a_relation_that_is_exported_in_no_form_is_waited_for_in_one(
     assert 2 * max(others) < first
 
 
-def test_what_was_ever_exported_is_told_while_the_next_export_shows_nothing(
+def test_relations_of_an_earlier_export_are_named_while_the_next_one_shows_nothing(
     reference: tuple[Service, str], write_profile: Callable[..., Path]
 ) -> None:
     profile: Any = load_profile(write_profile(*reference, limits=SHORT))
@@ -105,10 +105,10 @@ def test_what_was_ever_exported_is_told_while_the_next_export_shows_nothing(
         assert "holds badges, boards, labels" in str(export_of(owner, group, "widgets").lack())
 
 
-def test_who_has_no_valid_token_is_not_led_to_where_one_is_asked_for(
+def test_without_a_valid_token_a_redirect_to_a_login_page_is_not_followed(
     reference: tuple[Service, str], write_profile: Callable[..., Path]
 ) -> None:
-    """The page is served to everybody, which would look like the file."""
+    """Everybody can read that page, so it would look like the file."""
     reference[0].choices = Choices(anonymous_code=302)
     statuses.sends_strangers_to_a_login(reference[0])
     profile: Any = load_profile(write_profile(*reference))

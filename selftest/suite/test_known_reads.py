@@ -1,4 +1,4 @@
-"""What a test reads again only where it may be another by now, and when a list is known to end."""
+"""What a test reads again only if it may have changed, and how the end of a list is known."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def settings_of(caller: Caller) -> ApiPath:
     return ApiPath("/projects/1/job_token_scope")
 
 
-def test_what_was_read_is_read_again_after_a_write_only(sent: Callable[..., int], begin: Callable[..., Caller]) -> None:
+def test_a_read_is_repeated_only_after_a_write(sent: Callable[..., int], begin: Callable[..., Caller]) -> None:
     caller = begin()
     path = settings_of(caller)
     assert sent(lambda: [caller.read(path), caller.read(path)]) == 1
@@ -79,7 +79,7 @@ def test_what_was_read_is_read_again_after_a_write_only(sent: Callable[..., int]
     assert sent(lambda: caller.read(path)) == 1
 
 
-def test_what_may_have_moved_meanwhile_is_read_again(sent: Callable[..., int], begin: Callable[..., Caller]) -> None:
+def test_what_may_have_changed_meanwhile_is_read_again(sent: Callable[..., int], begin: Callable[..., Caller]) -> None:
     caller = begin()
     path = settings_of(caller)
     caller.read(path)
@@ -92,13 +92,15 @@ def test_what_may_have_moved_meanwhile_is_read_again(sent: Callable[..., int], b
     assert sent(nothing) == 1
 
 
-def test_of_a_target_that_takes_time_nothing_is_kept(sent: Callable[..., int], begin: Callable[..., Caller]) -> None:
+def test_for_a_target_with_delayed_reads_nothing_is_kept(
+    sent: Callable[..., int], begin: Callable[..., Caller]
+) -> None:
     caller = begin(settle_seconds=0.01)
     assert sent(lambda: [caller.read(settings_of(caller)), caller.read(settings_of(caller))]) == 2
 
 
 @pytest.mark.parametrize(("status", "holds"), [(204, True), (403, True), (429, False), (None, False)])
-def test_what_was_put_back_is_known_only_where_each_write_was_answered(status: int | None, holds: bool) -> None:  # noqa: FBT001 - a value
+def test_a_restored_state_is_known_only_if_each_write_was_answered(status: int | None, holds: bool) -> None:  # noqa: FBT001 - a value
     writes = Writes()
     known = KnownReads(ResponseValidator.of(Contract.load(), None).operation_of, writes, keeps=True)
     maintainer, path = Actor("maintainer", "a"), "/projects/1/job_token_scope"
@@ -112,7 +114,7 @@ def test_what_was_put_back_is_known_only_where_each_write_was_answered(status: i
         assert (known.of(maintainer, path, {}) is not None) == holds
 
 
-def test_rules_are_known_to_the_next_test_and_those_that_somebody_else_makes_stay(
+def test_known_rules_last_to_the_next_test_and_rules_of_others_stay(
     sent: Callable[..., int], begin: Callable[..., Caller]
 ) -> None:
     caller = begin()
@@ -120,7 +122,7 @@ def test_rules_are_known_to_the_next_test_and_those_that_somebody_else_makes_sta
     before = caller.list(rules).ids()
 
     def story(*names: str) -> None:
-        run.known_reads.forget()  # as every test does that begins
+        run.known_reads.forget()  # as every test does at its start
         with rules_put_back(caller, rules):
             for name in names:
                 caller.post(rules, {"name": name, "approvals_required": 1, "user_ids": [3]})
@@ -144,7 +146,7 @@ def test_rules_are_known_to_the_next_test_and_those_that_somebody_else_makes_sta
     ],
     ids=["with totals", "without", "of short pages"],
 )
-def test_a_list_ends_where_a_true_total_says_so_and_else_with_an_empty_page(
+def test_a_list_ends_where_a_true_total_says_so_or_else_with_an_empty_page(
     sent: Callable[..., int], begin: Callable[..., Caller], choices: Choices, calls: list[int]
 ) -> None:
     service = prepared_service(version=VERSION, choices=choices)
@@ -155,5 +157,5 @@ def test_a_list_ends_where_a_true_total_says_so_and_else_with_an_empty_page(
         for fixture in service.world.many("allowlist_projects")[:2]:
             caller.post(path, {"target_project_id": fixture.id})
         found.append(sent(lambda: caller.list(path)))
-        assert len(caller.list(path).entries) == 3  # the project itself is among them
+        assert len(caller.list(path).entries) == 3  # one of them is the project itself
     assert found == calls

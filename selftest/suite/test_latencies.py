@@ -1,4 +1,4 @@
-"""How long the target took, operation by operation."""
+"""Response times of the target, by operation."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def _operation(_: str, path: str) -> Operation | None:
     return first if path == "/known" else None
 
 
-def test_only_calls_of_an_operation_that_were_answered_count() -> None:
+def test_only_answered_calls_of_an_operation_count() -> None:
     found = Latencies(_operation)
     for path, status in (("/known", 200), ("/known", None), ("/unknown", 200), ("/known", 404)):
         found.see(Exchange(Call(None, "GET", path), status, MappingProxyType({}), b"", 0.01))
     assert list(found.of.values()) == [[10.0, 10.0]]
 
 
-def test_the_usual_time_of_an_answer_is_the_median_of_all_in_seconds() -> None:
+def test_the_typical_time_of_a_response_is_the_median_of_all_in_seconds() -> None:
     found = Latencies(_operation)
     assert found.usual() is None
     for seconds in (0.01, 0.02, 0.5):
@@ -29,7 +29,7 @@ def test_the_usual_time_of_an_answer_is_the_median_of_all_in_seconds() -> None:
     assert found.usual() == 0.02
 
 
-def test_what_several_processes_collected_is_summed_up_together() -> None:
+def test_times_of_several_processes_are_combined() -> None:
     one, other = {"GET /a": [float(number) for number in range(1, 51)]}, {"GET /a": [100.0] * 50, "GET /b": [7.0]}
     first, second = summed_up([one, other])
     assert (first.operation, first.calls, first.median, first.most) == ("GET /a", 100, 75.0, 100.0)

@@ -1,4 +1,4 @@
-"""Moments as the suite compares them: what says the same is the same, however it is written."""
+"""Time stamps as the suite compares them: equal times are equal, however they are written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WRITTEN = "2026-11-23T04:10:48.746437Z"
         "2026-W48-1T04:10:48.746Z",
     ],
 )
-def test_one_moment_is_the_same_in_any_zone_and_form(otherwise: str) -> None:
+def test_one_time_is_the_same_in_any_zone_and_format(otherwise: str) -> None:
     assert Moment(WRITTEN) == Moment(otherwise)
     assert Moment(otherwise) == WRITTEN
     assert hash(Moment(WRITTEN)) == hash(Moment(otherwise))
@@ -41,19 +41,19 @@ def test_one_moment_is_the_same_in_any_zone_and_form(otherwise: str) -> None:
         "",
     ],
 )
-def test_another_moment_is_another_however_near(later: str) -> None:
+def test_another_time_differs_however_close_it_is(later: str) -> None:
     assert Moment(WRITTEN) != Moment(later)
     assert {Moment(WRITTEN)} != {Moment(later)}
 
 
-def test_a_text_that_is_no_moment_equals_itself_alone() -> None:
+def test_a_text_that_is_no_time_equals_only_itself() -> None:
     assert Moment("soon") == Moment("soon")
     assert Moment("soon") != Moment("Soon")
     assert Moment("soon") != 1
     assert hash(Moment("soon")) == hash(Moment("soon"))
 
 
-def test_a_moment_is_shown_as_it_was_written() -> None:
+def test_a_time_is_shown_as_it_was_written() -> None:
     assert f"{Moment(WRITTEN)!r} {Moment(WRITTEN)}" == f"'{WRITTEN}' {WRITTEN}"
 
 
@@ -69,5 +69,7 @@ def test_a_moment_is_shown_as_it_was_written() -> None:
         ("2026-11-23T06:10:48", "2026-11-23T04:10:48Z", None),
     ],
 )
-def test_a_moment_is_later_by_more_than_clocks_are_apart(one: object, other: object, *, is_so: bool | None) -> None:
+def test_a_time_is_later_only_beyond_the_difference_of_clocks(
+    one: object, other: object, *, is_so: bool | None
+) -> None:
     assert is_later(one, other) is is_so

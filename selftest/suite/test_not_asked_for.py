@@ -1,4 +1,4 @@
-"""What a profile does not ask for is not judged where it shows all the same, and breaks no run."""
+"""What a profile does not declare is not judged although it shows, and breaks no run."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from conformance.contract import Contract
 from conformance.proof import all_faults
 from conformance.target.embedded import prepared_service, profile_data
 from selftest.conftest import VERSION, serving
+from selftest.reads import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
 FAULTY = "records.group-protected-branch.push-entry-identifiers"
-#: A test of this requirement reads rules of a group that list branches, and looks at nothing of these.
+#: A test of this requirement reads rules of a group that list branches, and checks nothing about these.
 ASKED_FOR = "group-approval-rules.update.rule-of-another-group"
 
 
 @pytest.mark.parametrize("declared", [True, False])
-def test_a_fault_of_what_a_target_says_it_has_not_is_a_note(
+def test_a_fault_in_an_undeclared_feature_is_a_note(
     conformance: Callable[..., Any], tmp_path: Path, *, declared: bool
 ) -> None:
     service = prepared_service(version=VERSION)
@@ -34,6 +35,5 @@ def test_a_fault_of_what_a_target_says_it_has_not_is_a_note(
         (tmp_path / "target.yaml").write_text(json.dumps(data), encoding="utf-8")
         chosen = ("--requirement", ASKED_FOR, "--requirement", FAULTY, "--max-examples", "1")
         outcome = conformance("run", "-q", "--target", "target.yaml", "--out", "out", *chosen)
-    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
-    verdict = next(row["verdict"] for row in report["requirements"] if row["id"] == FAULTY)
+    verdict = rows_of(tmp_path / "out")[FAULTY]["verdict"]
     assert (outcome.code, verdict) == ((1, "failed") if declared else (0, "not applicable")), outcome.text

@@ -1,4 +1,4 @@
-"""A failure names the values of the profile that its expectation was made of."""
+"""A failure names the values of the profile on which its expectation is based."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ def test_a_failure_names_the_value_of_the_profile(profile: Profile, expected: st
 
 
 @pytest.mark.parametrize("expected", ["status 204", "a refusal (any 4xx)", "inbound_enabled = true", "any 2xx"])
-def test_what_the_text_alone_expects_names_nothing(profile: Profile, expected: str) -> None:
+def test_an_expectation_based_only_on_the_specification_names_nothing(profile: Profile, expected: str) -> None:
     assert Origins().behind(profile, Violation(expected, "something else")) is None

@@ -1,4 +1,4 @@
-"""What a target may refuse for its moment or its length, and takes when it is asked in another way."""
+"""What a target may refuse because of its timing or length, and accepts in another form."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     ],
     ids=["pages-of-ten", "pages-of-three", "nothing-to-tell-of-what-is-there"],
 )
-def test_all_of_an_area_is_verified_on_a_service_that_refuses_long_pages_or_tells_little(choices: Choices) -> None:
+def test_an_area_is_verified_on_a_service_that_refuses_long_pages(choices: Choices) -> None:
     (found,) = run_each([VariantRun("terse", "17.7", choices)], *WITHOUT_DRAWN, "--area=job-token-scope")
     assert (found.alarms, found.broken, found.gaps) == ((), (), ())
     assert found.verified > 50
@@ -51,7 +51,7 @@ def tells_ids_of_the_allowlist_as_texts(service: Service) -> None:
 
 
 @pytest.mark.usefixtures("inside_this_process")
-def test_ids_that_are_told_as_texts_are_one_failure_and_keep_nothing_else_from_being_verified() -> None:
+def test_ids_sent_as_texts_are_one_failure_and_leave_nothing_else_unverified() -> None:
     run = VariantRun("texts", "17.7", alterations=(tells_ids_of_the_allowlist_as_texts,))
     (found,) = run_each([run], *WITHOUT_DRAWN, "--area=job-token-scope")
     assert {alarm.split()[0].rstrip(":") for alarm in found.alarms} == {"job-token-scope.project-entry.fields"}
@@ -68,7 +68,7 @@ def breaks_when_an_integration_is_set_up(service: Service) -> None:
 
 
 @pytest.mark.usefixtures("inside_this_process")
-def test_where_every_right_call_breaks_no_parameter_is_to_blame() -> None:
+def test_if_every_valid_call_fails_no_parameter_is_to_blame() -> None:
     run = VariantRun("broken", "17.7", alterations=(breaks_when_an_integration_is_set_up,))
     (found,) = run_each([run], "--max-examples=1", "--area=integrations")
     names = {alarm.split()[0].rstrip(":") for alarm in found.alarms}
@@ -84,7 +84,7 @@ def hides_the_status_of_exports(service: Service) -> None:
 
 
 @pytest.mark.usefixtures("inside_this_process")
-def test_where_no_status_of_exports_is_shown_their_files_are_open_and_not_missing() -> None:
+def test_without_a_status_of_exports_their_files_are_open_and_not_missing() -> None:
     run = VariantRun("hidden", "17.7", alterations=(hides_the_status_of_exports,))
     (found,) = run_each([run], *WITHOUT_DRAWN, "--area=group-relations-export")
     assert {alarm.split()[0].rstrip(":") for alarm in found.alarms} == {
@@ -93,7 +93,7 @@ def test_where_no_status_of_exports_is_shown_their_files_are_open_and_not_missin
     }
 
 
-def test_what_is_refused_as_in_the_way_of_another_is_sent_again(
+def test_a_write_refused_because_of_a_concurrent_one_is_repeated(
     reference: tuple[Service, str], write_profile: Callable[..., File]
 ) -> None:
     profile: Any = load_profile(write_profile(*reference))
@@ -103,7 +103,7 @@ def test_what_is_refused_as_in_the_way_of_another_is_sent_again(
 
         def refused_once() -> Any:
             sent.append(path)
-            # Of two writes at once, the service takes one: a wrong sha stands for the other here.
+            # Of two concurrent writes, the service accepts one: a wrong sha simulates the other here.
             return owner.get(path) if len(sent) > 1 else conflicting(owner, profile)
 
         first, second = at_once(partial(owner.get, path), refused_once)
@@ -111,7 +111,7 @@ def test_what_is_refused_as_in_the_way_of_another_is_sent_again(
 
 
 def conflicting(owner: Caller, profile: Any) -> Any:
-    """Return an answer with status 409: to an approval of another commit than the current one."""
+    """Return a response with status 409, to an approval of a commit that is not the current one."""
     merge_request = profile.fixtures["merge_request"][0]
     place = f"/projects/{profile.fixtures['project'][0].id}/merge_requests/{merge_request['iid']}/approve"
     return owner.post(Path(place), {"sha": "0123456789" * 4})

@@ -1,4 +1,4 @@
-"""What was shown to somebody must be shown to them again; what a call takes away need not be."""
+"""What was shown to an actor must be shown again, unless a call takes it away."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SERVED = "integrations.authorization.maintainer-is-served"
-#: A list whose pages are stated.
+#: A list with stated pagination.
 RULES, RULES_SERVED = "approval_rules", "project-approval-rules.authorization.maintainer-may-read"
 
 
@@ -35,7 +35,7 @@ def answered(profile: Profile) -> Callable[..., str | None]:
 
 
 def seen_by(profile: Profile) -> Callable[..., str | None]:
-    """Return what an answer to a read violates, after all that were answered before."""
+    """Return the requirement that a response to a read violates, given all responses before it."""
     reads = ServedReads(profile, ResponseValidator(Contract.load(), Version.parse(VERSION)))
 
     def see(status: int, below: str = "integrations", who: str = "maintainer", **call: Any) -> str | None:
@@ -53,19 +53,19 @@ def test_a_list_that_was_shown_must_not_be_missing_afterwards(answered: Callable
     assert answered(404) == SERVED
 
 
-def test_what_is_not_everywhere_yet_may_be_missing_in_between(profile: Profile) -> None:
+def test_on_a_target_with_delayed_reads_it_may_be_missing_in_between(profile: Profile) -> None:
     answered = seen_by(replace(profile, limits=replace(profile.limits, settle_seconds=60.0)))
     assert answered(200) is None
     assert answered(404) is None
 
 
 @pytest.mark.parametrize("status", [200, 401, 429, 502])
-def test_what_says_nothing_of_the_list_is_no_contradiction(answered: Callable[..., str | None], status: int) -> None:
+def test_other_errors_are_no_contradiction(answered: Callable[..., str | None], status: int) -> None:
     answered(200)
     assert answered(status) is None
 
 
-def test_a_setting_that_was_changed_may_be_why_a_list_is_not_shown(answered: Callable[..., str | None]) -> None:
+def test_a_changed_setting_may_explain_why_a_list_is_not_shown(answered: Callable[..., str | None]) -> None:
     answered(200, "job_token_scope/allowlist")
     answered(403, "job_token_scope", method="PATCH")
     assert answered(404, "job_token_scope/allowlist") is not None
@@ -73,7 +73,7 @@ def test_a_setting_that_was_changed_may_be_why_a_list_is_not_shown(answered: Cal
     assert answered(404, "job_token_scope/allowlist") is None
 
 
-def test_somebody_else_may_be_refused_what_another_one_is_shown(answered: Callable[..., str | None]) -> None:
+def test_another_actor_may_be_refused(answered: Callable[..., str | None]) -> None:
     answered(200)
     assert answered(403, who="owner") is None
     answered(200, who="developer")
@@ -89,7 +89,7 @@ def test_what_a_call_takes_away_need_not_be_shown_again(answered: Callable[..., 
 
 
 @pytest.mark.parametrize("query", [{"page": 2}, {"page": 1, "per_page": 100}, {"per_page": "some"}, {"other": 1}])
-def test_a_list_may_be_refused_when_it_is_asked_for_otherwise(
+def test_a_list_may_be_refused_with_another_query(
     answered: Callable[..., str | None], query: dict[str, object]
 ) -> None:
     answered(200, RULES)
@@ -101,14 +101,14 @@ def test_a_list_may_be_refused_when_it_is_asked_for_otherwise(
     ("query", "expected"),
     [({"per_page": 100}, RULES_SERVED), ({"page": 1, "per_page": 100}, None), ({"per_page": 1, "other": 1}, None)],
 )
-def test_a_page_of_no_number_that_was_shown_must_be_shown_again(
+def test_a_page_without_a_number_that_was_shown_must_be_shown_again(
     answered: Callable[..., str | None], query: dict[str, object], expected: str | None
 ) -> None:
     answered(200, RULES, query=query)
     assert answered(404, RULES, query=query) == expected
 
 
-def test_a_list_without_stated_pages_may_refuse_to_be_asked_for_one(answered: Callable[..., str | None]) -> None:
+def test_a_list_without_stated_pagination_may_refuse_page_parameters(answered: Callable[..., str | None]) -> None:
     answered(200)
     assert answered(400, query={"page": 1, "per_page": 20}) is None
     assert answered(404) == SERVED

@@ -1,4 +1,4 @@
-"""What two answers say differently of one record is a violation, unless something may have changed in between."""
+"""Two responses that differ about one record are a violation, unless something may have changed in between."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RULE = {"id": 7, "name": "Two", "users": [{"id": 1}, {"id": 2}], "groups": [{"id
 
 @pytest.fixture
 def send() -> Callable[..., list[str]]:
-    """Take answers, and return what each says otherwise than one before it."""
+    """Pass responses on, and return what each says differently from an earlier one."""
     project = Fixture("project", {"id": 1, "path": "a/b"})
     known = ShownRecords(
         Profile("http://127.0.0.1:1", None, "", {}, {"project": (project,)}), VALIDATOR, CONTRACT.records
@@ -49,7 +49,7 @@ def test_the_path_names_the_same_record_as_the_number(send: Callable[..., list[s
     assert send("GET", f"{BY_PATH}/7", {**RULE, "name": "Three"})
 
 
-def test_order_repetition_and_what_is_not_shown_contradict_nothing(send: Callable[..., list[str]]) -> None:
+def test_order_repetition_and_fields_that_are_not_shown_contradict_nothing(send: Callable[..., list[str]]) -> None:
     assert send("GET", RULES, [RULE]) == []
     assert send("GET", RULES, [{**RULE, "users": [{"id": 2}, {"id": 1}, {"id": 2}]}]) == []
     assert send("GET", RULES, [{"id": 7, "name": "Two"}]) == []
@@ -62,14 +62,14 @@ def test_groups_may_be_hidden_from_one_caller_and_not_from_another(send: Callabl
     assert send("GET", RULES, [{**hidden, "name": "Three"}], actor=DEVELOPER)
 
 
-def test_nothing_is_held_against_what_may_have_changed(send: Callable[..., list[str]]) -> None:
+def test_a_difference_that_a_change_may_explain_is_no_violation(send: Callable[..., list[str]]) -> None:
     assert send("GET", RULES, [RULE]) == []
     assert send("GET", RULES, [{**RULE, "name": "Three"}], age=1) == []
     assert send("GET", "/projects/2/approval_rules", [RULE], age=1) == []
     assert send("GET", f"{RULES}/7", {"message": "not found"}, age=1, status=404) == []
 
 
-def test_a_count_is_compared_only_where_what_it_counts_is_the_same(send: Callable[..., list[str]]) -> None:
+def test_a_count_is_compared_only_if_the_counted_entries_are_the_same(send: Callable[..., list[str]]) -> None:
     path = "/projects/1/merge_requests/2/approvals"
     status = {"id": 5, "approvals_left": 2, "approved_by": [{"user": {"id": 1}}]}
     assert send("GET", path, status) == []
@@ -80,7 +80,7 @@ def test_a_count_is_compared_only_where_what_it_counts_is_the_same(send: Callabl
     ]
 
 
-def test_branches_mean_nothing_where_a_rule_is_for_all_of_them(send: Callable[..., list[str]]) -> None:
+def test_branches_have_no_meaning_in_a_rule_for_all_of_them(send: Callable[..., list[str]]) -> None:
     rule = {**RULE, "applies_to_all_protected_branches": True, "protected_branches": [{"id": 5}]}
     assert send("GET", f"{RULES}/7", rule) == []
     assert send("GET", RULES, [{**rule, "protected_branches": []}]) == []
@@ -89,7 +89,7 @@ def test_branches_mean_nothing_where_a_rule_is_for_all_of_them(send: Callable[..
     assert send("GET", RULES, [{**one, "protected_branches": []}], age=1)
 
 
-def test_a_list_in_the_place_of_the_only_record_is_not_compared(send: Callable[..., list[str]]) -> None:
+def test_a_list_in_place_of_a_single_record_is_not_compared(send: Callable[..., list[str]]) -> None:
     scope = [{"inbound_enabled": True}, {"inbound_enabled": False}]
     assert send("GET", "/projects/1/job_token_scope", scope) == []
     assert send("GET", "/projects/1/job_token_scope", scope[0]) == []
@@ -107,5 +107,5 @@ def test_a_list_in_the_place_of_the_only_record_is_not_compared(send: Callable[.
         ({"other": "name"}, []),
     ],
 )
-def test_a_setting_is_found_in_whatever_form_it_is_shown(shown: Any, values: list[Any]) -> None:
+def test_a_setting_is_found_in_every_format(shown: Any, values: list[Any]) -> None:
     assert values_under("name", shown) == values

@@ -1,4 +1,4 @@
-"""What moves by itself makes no difference between two bodies, and what does not move does."""
+"""What changes by itself makes no difference between two bodies; everything else does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from conformance.suite.steady import says_the_same
         ("seen", "wanted", "wanted", False),
     ],
 )
-def test_what_differs_between_two_reads_of_one_thing_counts_nowhere(
+def test_what_differs_between_two_reads_of_one_thing_is_ignored(
     seen: Any,
     wanted: Any,
     again: Any,
@@ -34,17 +34,17 @@ def test_what_differs_between_two_reads_of_one_thing_counts_nowhere(
     assert says_the_same(seen, wanted, lambda: again) == is_same
 
 
-def test_what_is_the_same_at_once_is_read_no_second_time() -> None:
+def test_equal_bodies_need_no_second_read() -> None:
     def again() -> None:
         pytest.fail("read once more")
 
     assert says_the_same({"a": 1}, {"a": 1}, again)
 
 
-def test_what_takes_one_of_few_values_moves_though_it_comes_back_to_them() -> None:
+def test_a_value_that_alternates_between_few_values_counts_as_changing() -> None:
     answered = iter("aab")
     assert says_the_same({"id": 1, "by": "b"}, {"id": 1, "by": "a"}, lambda: {"id": 1, "by": next(answered)})
 
 
-def test_what_stays_as_often_as_it_is_read_does_not_move() -> None:
+def test_a_value_that_stays_the_same_in_all_reads_does_not_count_as_changing() -> None:
     assert not says_the_same({"id": 2, "by": "b"}, {"id": 1, "by": "a"}, lambda: {"id": 1, "by": "b"})

@@ -1,4 +1,4 @@
-"""What the words of the suite make of an answer: failed, inconclusive, or held; and never held for nothing."""
+"""What the suite's vocabulary makes of a response: failed, inconclusive, or held; and never held without a check."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SCOPE = ApiPath("/projects/1/job_token_scope")
 
 @pytest.fixture
 def lines() -> list[Line]:
-    """What the test of the suite writes."""
+    """The lines that the test of the suite writes."""
     return []
 
 
@@ -75,14 +75,14 @@ def test_a_block_whose_expectations_hold_passes_its_requirement(maintainer: Any,
     assert checks(lines)[ON] == [(Outcome.PASSED, None)]
 
 
-def test_a_violation_fails_its_requirement_and_ends_the_story(maintainer: Any, lines: list[Line]) -> None:
+def test_a_violation_fails_its_requirement_and_ends_the_test(maintainer: Any, lines: list[Line]) -> None:
     caller = maintainer(200, {"inbound_enabled": False, "outbound_enabled": False})
     with pytest.raises(Violation, match="inbound_enabled = true"), verifies(ON):
         caller.get(SCOPE).must_hold(inbound_enabled=True)
     assert checks(lines)[ON] == [(Outcome.FAILED, None)]
 
 
-def test_after_a_violation_the_story_goes_on_only_where_it_says_so(maintainer: Any, lines: list[Line]) -> None:
+def test_a_test_continues_after_a_violation_only_where_it_says_so(maintainer: Any, lines: list[Line]) -> None:
     caller = maintainer(200, {"inbound_enabled": False, "outbound_enabled": False})
     with verifies(ON, go_on=True):
         caller.get(SCOPE).must_hold(inbound_enabled=True)
@@ -92,20 +92,20 @@ def test_after_a_violation_the_story_goes_on_only_where_it_says_so(maintainer: A
     assert (found[ON], found[OFF]) == ([(Outcome.FAILED, None)], [(Outcome.PASSED, None)])
 
 
-def test_a_block_that_looks_at_nothing_is_a_mistake_of_the_suite(maintainer: Any) -> None:
+def test_a_block_without_a_check_is_a_mistake_of_the_suite(maintainer: Any) -> None:
     caller = maintainer(200, {})
     with pytest.raises(MisuseError, match="looks at nothing"), verifies(ON):
         caller.get(SCOPE)
 
 
-def test_a_requirement_that_a_test_does_not_declare_cannot_be_verified_by_it(maintainer: Any) -> None:
+def test_a_test_cannot_verify_a_requirement_that_it_does_not_declare(maintainer: Any) -> None:
     maintainer(200, {})
     with pytest.raises(MisuseError, match="without declaring"), verifies("job-token-scope.allowlist.list"):
         must(True, "nothing", "nothing")
 
 
 @pytest.mark.parametrize("status", [403, 404, 401, 422])
-def test_any_4xx_is_a_refusal_when_the_right_actor_was_served(maintainer: Any, lines: list[Line], status: int) -> None:
+def test_any_4xx_is_a_refusal_if_the_right_actor_was_served(maintainer: Any, lines: list[Line], status: int) -> None:
     control = maintainer(200, {}).get(SCOPE)
     refused = maintainer(status, {}).get(SCOPE)
     with verifies(ON):
@@ -120,7 +120,7 @@ def test_neither_a_success_nor_a_server_error_is_a_refusal(maintainer: Any, stat
         answer.must_be_refused(beside=None)
 
 
-def test_a_refusal_beside_a_call_that_nobody_is_served_is_inconclusive(maintainer: Any, lines: list[Line]) -> None:
+def test_a_refusal_is_inconclusive_if_the_control_is_refused_too(maintainer: Any, lines: list[Line]) -> None:
     caller = maintainer(404, {})
     control = caller.get(SCOPE)
     with pytest.raises(Unmet, match="a refusal proves nothing"), verifies(ON):
@@ -128,7 +128,7 @@ def test_a_refusal_beside_a_call_that_nobody_is_served_is_inconclusive(maintaine
     assert checks(lines)[ON] == [(Outcome.INCONCLUSIVE, Reason.PRECONDITION)]
 
 
-def test_a_wrong_call_that_is_served_fails_beside_one_that_it_may_have_spoiled(maintainer: Any) -> None:
+def test_a_wrong_call_that_is_served_fails_although_its_control_is_refused_now(maintainer: Any) -> None:
     caller = maintainer(200, {})
     wrong = caller.get(SCOPE)
     too_late = Answer(replace(wrong.exchange, status=404))
@@ -136,7 +136,7 @@ def test_a_wrong_call_that_is_served_fails_beside_one_that_it_may_have_spoiled(m
         wrong.must_be_refused(beside=too_late)
 
 
-def test_a_wrong_call_that_is_served_is_open_beside_one_that_nobody_was_ever_served(maintainer: Any) -> None:
+def test_a_wrong_call_that_is_served_is_open_if_nobody_was_ever_served(maintainer: Any) -> None:
     caller = maintainer(200, {})
     wrong = Caller(current_run(), None).get(SCOPE)
     never = Answer(replace(caller.get(ApiPath("/nowhere")).exchange, status=404))
@@ -152,14 +152,14 @@ def test_too_many_requests_is_never_a_verdict(maintainer: Any, lines: list[Line]
     assert checks(lines)[ON] == [(Outcome.INCONCLUSIVE, Reason.NO_ANSWER)]
 
 
-def test_an_absence_proves_nothing_when_the_thing_was_never_there(maintainer: Any) -> None:
+def test_an_absence_proves_nothing_if_the_entry_was_never_there(maintainer: Any) -> None:
     caller = maintainer(200, [])
     empty = caller.list(SCOPE / "allowlist")
     with pytest.raises(Unmet, match="could have gone"):
         caller.list(SCOPE / "allowlist").must_not_contain(id=1, after=empty)
 
 
-def test_an_entry_that_is_not_there_cannot_be_looked_at(maintainer: Any) -> None:
+def test_a_missing_entry_cannot_be_checked(maintainer: Any) -> None:
     caller = maintainer(200, [])
     with pytest.raises(Unmet, match="no entry"):
         caller.list(SCOPE / "allowlist").the(id=1)
@@ -172,14 +172,14 @@ def test_a_state_that_cannot_be_read_is_not_unchanged(maintainer: Any) -> None:
 
 
 def test_true_is_not_one(maintainer: Any) -> None:
-    """JSON tells a truth value from a number; Python's `==` does not."""
+    """JSON distinguishes truth values from numbers; Python's `==` does not."""
     caller = maintainer(200, {"inbound_enabled": 1, "outbound_enabled": False})
     with pytest.raises(Violation):
         caller.get(SCOPE).must_hold(inbound_enabled=True)
 
 
 @pytest.mark.parametrize("text", [b'{"id": 7.0}', b'{"id": 7e0}'])
-def test_a_number_without_a_fraction_is_an_integer_however_it_is_written(maintainer: Any, text: bytes) -> None:
+def test_a_number_without_a_fraction_is_an_integer_in_every_notation(maintainer: Any, text: bytes) -> None:
     body = maintainer(200, text).get(SCOPE).must_hold(id=7).json
     assert isinstance(body["id"], int)
 
@@ -198,8 +198,8 @@ def test_an_observation_is_recorded_once_and_judges_nothing(maintainer: Any, lin
     assert checks(lines)[NOTE] == [(Outcome.OBSERVED, None)]
 
 
-def test_a_204_that_announces_a_body_is_seen_to_have_one(start: Any) -> None:
-    """HTTP libraries take a 204 for finished; what follows would be taken for the next answer."""
+def test_a_204_that_announces_a_body_counts_as_having_one(start: Any) -> None:
+    """HTTP libraries treat a 204 as complete, and would read its body as the next response."""
     with raw_server(b"HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n{}") as base_url:
         run = start(base_url)
         caller = Caller(run, run.profile.actors["maintainer"])
@@ -208,7 +208,7 @@ def test_a_204_that_announces_a_body_is_seen_to_have_one(start: Any) -> None:
                 caller.patch(SCOPE, {"enabled": True}).must_be(204).without_body()
 
 
-def test_a_token_reaches_no_report(maintainer: Any) -> None:
+def test_a_token_is_in_no_report(maintainer: Any) -> None:
     caller = maintainer(200, {"echo": "secret-token"})
     answer = caller.call("POST", SCOPE, json={"password": "secret-token"})
     shown = str(evidence_of(answer.exchange, caller._run.client))  # noqa: SLF001 - what a report gets
@@ -231,7 +231,7 @@ def raw_server(answer: bytes) -> Any:
                 while connection.recv(65536):
                     connection.sendall(answer)
             except OSError:
-                return  # the client gave the connection up, as it should
+                return  # the client closed the connection, as it should
 
         def accept() -> None:
             while True:

@@ -1,4 +1,4 @@
-"""A reference on which worlds are made without a network, by ways to it that can be altered."""
+"""A reference on which worlds are provisioned without a network, through calls that a test can alter."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Bench:
-    """A reference without a world of ours, an altered way to it, and what was kept of earlier preparations."""
+    """A reference without fixtures, a way to call it that can be altered, and what earlier preparations saved."""
 
     service: Service = field(default_factory=lambda: create_service(version=VERSION))
     alter: Callable[[Way], Way] = lambda way: way
@@ -47,7 +47,7 @@ class Bench:
         return profile_data(self.order(), done)
 
     def counts(self) -> Counter[str]:
-        """How much of everything there is, revoked tokens left out."""
+        """Return how many things of each kind exist, without revoked tokens."""
         identities, repositories = self.service.identities, self.service.repositories
         tables: Mapping[str, Mapping[Any, Any]] = {
             "users": identities.users,
@@ -67,7 +67,7 @@ class Bench:
 
 
 def reads(bench: Bench) -> dict[str, str]:
-    """Everything that an administrator can read of what is there, as it is sent."""
+    """Return everything that an administrator can read, as it is sent."""
     calls, token = bench.calls, bench.administrator
     lists = ["/users", "/groups", "/projects", "/audit_events", "/personal_access_tokens", "/member_roles"]
     found = {path: list(calls.walk(token, path)) for path in lists}

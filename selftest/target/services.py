@@ -1,4 +1,4 @@
-"""Services as they come: the altered ways to a reference that provisioning must bear with, as a table."""
+"""Services with different behaviour, as a table of altered calls to a reference: provisioning must work with each."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def groups_by_admins_only(way: Way, token: str, method: str, path: str, query: B
 
 
 def tokens_expire(days: int | None) -> Callable[..., Answer]:
-    """Tokens must have an expiry, within so many days; or must not have one."""
+    """Tokens must have an expiry date within a number of days, or must not have one."""
 
     def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
         if method == "POST" and path.endswith("access_tokens"):
@@ -62,7 +62,7 @@ def tokens_expire(days: int | None) -> Callable[..., Answer]:
 
 
 def strict_parameters(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
-    """What is not needed is refused."""
+    """Parameters that are not needed are refused."""
     unknown = {"skip_confirmation", "description", "expires_at", "unprotect_access_level", "push_access_level"}
     if method == "POST" and unknown & {*(body or {})} and "merge_requests" not in path:
         return refused(400, "unknown parameter")
@@ -70,7 +70,7 @@ def strict_parameters(way: Way, token: str, method: str, path: str, query: Body,
 
 
 def lagging(kind: str, calls: int) -> Callable[..., Answer]:
-    """What was just made answers 404 for so many calls."""
+    """What was just created answers 404 for a number of calls."""
     seen: Counter[str] = Counter()
 
     def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
@@ -85,7 +85,7 @@ def lagging(kind: str, calls: int) -> Callable[..., Answer]:
 
 
 def roles_count_later(calls: int) -> Callable[..., Answer]:
-    """Who was just made a member may not yet write: so many calls of each kind to a project are refused."""
+    """A new member may not write at first: a number of calls of each kind to a project is refused."""
     seen: Counter[str] = Counter()
 
     def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
@@ -100,7 +100,7 @@ def roles_count_later(calls: int) -> Callable[..., Answer]:
 
 
 def reads_behind(seconds: float) -> Callable[..., Answer]:
-    """Reads come from a copy that is so much behind: what is new does not show, and what was changed is as before."""
+    """Reads come from a replica that lags behind: new things do not show yet, changed ones show their former state."""
     hidden: list[tuple[float, str, Mapping[str, Any]]] = []
     before: dict[str, tuple[float, Answer]] = {}
 
@@ -133,7 +133,7 @@ def reads_behind(seconds: float) -> Callable[..., Answer]:
 
 
 def path_is_kept(calls: int) -> Callable[..., Answer]:
-    """A group that was deleted keeps its path for a moment."""
+    """The path of a deleted group stays taken for a moment."""
     seen: Counter[str] = Counter()
 
     def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
@@ -147,7 +147,7 @@ def path_is_kept(calls: int) -> Callable[..., Answer]:
 
 
 def small_pages(size: int, *, at_the_end: int | None = None, keyset: bool = False) -> Callable[..., Answer]:
-    """Pages are smaller than asked for; by number without links, ending in a refusal, or by cursor only."""
+    """Pages are smaller than requested: by number without links and with a refusal at the end, or only by cursor."""
 
     def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
         bare, _, rest = path.partition("?")
@@ -175,7 +175,7 @@ def small_pages(size: int, *, at_the_end: int | None = None, keyset: bool = Fals
 
 
 def only_as_open_as(*levels: str) -> Callable[..., Answer]:
-    """Let nothing be more open than that."""
+    """Nothing may have a visibility that is more open than this."""
 
     def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
         wanted = (body or {}).get("visibility")
@@ -190,7 +190,7 @@ KINDS_OF_SIGNS = ("[A-Z]", "[a-z]", "[0-9]", "[^A-Za-z0-9]")
 
 
 def passwords_of_all_kinds(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
-    """A password has letters of either case, a digit and a sign."""
+    """A password needs upper-case and lower-case letters, a digit and a special character."""
     password = str((body or {}).get("password", ""))
     if (method, path) == ("POST", "/users") and not all(re.search(kind, password) for kind in KINDS_OF_SIGNS):
         return refused(400, {"password": ["must be complex"]})
@@ -198,7 +198,7 @@ def passwords_of_all_kinds(way: Way, token: str, method: str, path: str, query: 
 
 
 def admin_mode() -> Callable[..., Answer]:
-    """An administrator is one only by a token that says so."""
+    """An administrator has the rights of one only with a token that says so."""
     plain: set[str] = set()
 
     def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
@@ -214,7 +214,7 @@ def admin_mode() -> Callable[..., Answer]:
 
 
 def main_is_protected(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
-    """The default branch of a new project is called trunk, and protected already."""
+    """The default branch of a new project is called trunk and is already protected."""
     if (method, path) == ("POST", "/projects") and (body or {}).get("initialize_with_readme"):
         answer = way(token, method, path, query, {**(body or {}), "default_branch": "trunk"})
         if answer.is_served:
@@ -226,7 +226,7 @@ def main_is_protected(way: Way, token: str, method: str, path: str, query: Body,
 
 
 def no_repository_yet(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
-    """initialize_with_readme is passed over."""
+    """initialize_with_readme is ignored."""
     if (method, path) == ("POST", "/projects"):
         kept = {key: value for key, value in (body or {}).items() if key != "initialize_with_readme"}
         return way(token, method, path, query, kept)
@@ -234,7 +234,7 @@ def no_repository_yet(way: Way, token: str, method: str, path: str, query: Body,
 
 
 def settings_stand_elsewhere(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
-    """The settings of an integration lie deep inside the answer."""
+    """The settings of an integration are nested deep inside the response."""
     answer = way(token, method, path, query, body)
     if method == "GET" and "/integrations/" in path and "properties" in answer.entry:
         rest = {name: value for name, value in answer.entry.items() if name != "properties"}
@@ -243,7 +243,7 @@ def settings_stand_elsewhere(way: Way, token: str, method: str, path: str, query
 
 
 def set_up_anew(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
-    """A change of an integration resets what it leaves out, and `active` is refused where it says nothing."""
+    """A change of an integration resets what it does not send, and `active` is refused if it has no effect."""
     place, _, slug = path.rpartition("/")
     if method != "PUT" or not place.endswith("/integrations"):
         return way(token, method, path, query, body)
@@ -256,14 +256,14 @@ def set_up_anew(way: Way, token: str, method: str, path: str, query: Body, body:
 
 
 def inactive_ones_are_not_found(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
-    """An integration that is not active cannot be read."""
+    """An inactive integration cannot be read."""
     answer = way(token, method, path, query, body)
     is_hidden = method == "GET" and "/integrations/" in path and answer.entry.get("active") is False
     return refused(404) if is_hidden else answer
 
 
 def flags_show_in_the_list(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
-    """Of what the list of integrations shows, an integration by itself shows nothing but its slug."""
+    """The single integration shows only its slug; everything else is only in the list of integrations."""
     answer = way(token, method, path, query, body)
     around, _, slug = path.rpartition("/")
     if method != "GET" or not around.endswith("/integrations") or not isinstance(answer.body, dict):
@@ -275,7 +275,7 @@ def flags_show_in_the_list(way: Way, token: str, method: str, path: str, query: 
 
 
 def in_each_others_way() -> Callable[..., Answer]:
-    """Every third integration that is set up is refused, as if another one were being set up."""
+    """Every third integration to be set up is refused, as if another one were being set up."""
     numbers = count(1)
 
     def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
@@ -286,7 +286,7 @@ def in_each_others_way() -> Callable[..., Answer]:
 
 
 def completion_is_on_where_the_group_says_so() -> Callable[..., Answer]:
-    """Code completion is off only where project and group say so."""
+    """Code completion is off only if both project and group say so."""
     off: set[str] = set()
 
     def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
@@ -305,14 +305,14 @@ def completion_is_on_where_the_group_says_so() -> Callable[..., Answer]:
 
 
 def rules_name_somebody(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
-    """A group has one rule for anybody from the start, and any other one names somebody."""
+    """A group has one rule for any approver from the start, and every other rule must name somebody."""
     if method == "POST" and path.endswith("/approval_rules") and not (body or {}).get("user_ids"):
         return refused(409, "there is one for anybody already")
     return way(token, method, path, query, body)
 
 
 def answers_get_lost(every: int) -> Callable[..., Answer]:
-    """Of every so many writes the answer is lost after the work was done."""
+    """In regular intervals, the response to a write is lost after the work was done."""
     numbers = count(1)
 
     def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
@@ -328,7 +328,7 @@ class StoppedError(Exception):
 
 
 def stopping_after(calls: int) -> Callable[[Way], Way]:
-    """Let so many calls through; the last one is made, but its answer never arrives."""
+    """Let a number of calls through; the last one is processed, but its response never arrives."""
     numbers = count(1)
 
     def alter(way: Way) -> Way:

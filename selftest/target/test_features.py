@@ -1,4 +1,4 @@
-"""Features of a target: which there are, what a profile says of them, and what is said when it forgets one."""
+"""Features of a target: which exist, what a profile declares, and the message if it forgets one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_every_feature_of_the_contract_can_be_declared() -> None:
     assert PRESUMED.keys() <= FEATURES.keys()
 
 
-def test_a_misspelt_feature_is_no_silent_gap() -> None:
+def test_a_misspelt_feature_is_an_error() -> None:
     with pytest.raises(UsageError, match="Did you mean 'group_approval_rules'"):
         profile(group_aproval_rules=True)
 
@@ -59,7 +59,7 @@ def test_a_misspelt_feature_is_no_silent_gap() -> None:
         ("15.9", {"approval_configuration": False}, True),
     ],
 )
-def test_the_configuration_is_owed_unless_it_was_given_up_when_it_could_be(
+def test_the_configuration_must_exist_unless_it_is_declared_absent_where_allowed(
     version: str, features: dict[str, bool], *, declared: bool
 ) -> None:
     found = profile(version, **features)
@@ -67,7 +67,7 @@ def test_the_configuration_is_owed_unless_it_was_given_up_when_it_could_be(
     assert planned(READING, found).status == ("applicable" if declared else "not applicable")
 
 
-#: Fixtures that no target can have without a feature; whether a project has completions is told without any.
+#: Fixtures that no target can have without a feature; whether a project has completions can be seen without one.
 NEEDS = {
     "password_merge_request": "password_approval",
     "policy_project": "approval_policies",
@@ -81,8 +81,8 @@ NEEDS = {
 
 
 @pytest.mark.parametrize("version", ["12.3", "15.2", "17.7", "19.0"])
-def test_where_a_feature_is_missing_no_test_asks_for_what_nobody_can_have_without_it(version: str) -> None:
-    """Else what such a test verifies beside the feature would stay open on a target that need not have it."""
+def test_without_a_feature_no_test_uses_fixtures_that_depend_on_it(version: str) -> None:
+    """Otherwise, what else such a test verifies would stay open on a target that need not have the feature."""
     contract, found = Contract.load(), profile(version, **dict.fromkeys(FEATURES, False))
     plan = make_plan(contract, found, all_tests(contract, Version.parse(version)).values())
     asked = {test.id: test.fixtures & NEEDS.keys() for test in plan.tests.values()}
@@ -90,24 +90,24 @@ def test_where_a_feature_is_missing_no_test_asks_for_what_nobody_can_have_withou
     assert {*NEEDS.values()} <= FEATURES.keys()
 
 
-def test_part_of_a_feature_is_not_there_without_it() -> None:
+def test_part_of_a_feature_does_not_exist_without_the_feature() -> None:
     assert profile(group_approval_rules=True).declares("group_branch_rules")
     assert not profile(group_approval_rules=True, group_branch_rules=False).declares("group_branch_rules")
     assert not profile(group_approval_rules=False).declares("group_branch_rules")
 
 
-def test_a_kind_of_integrations_that_the_target_has_none_of_is_given_up() -> None:
+def test_fixtures_of_a_kind_of_integration_that_the_target_lacks_are_not_missing() -> None:
     assert not profile().has_given_up("chat_app_integration")
     assert profile(chat_app_integration=False).has_given_up("installed_chat_app_integration")
     assert not profile(chat_app_integration=False).has_given_up("project")
 
 
-def test_reading_the_text_otherwise_makes_a_warning_of_a_violation() -> None:
+def test_another_reading_of_the_text_turns_a_violation_into_a_warning() -> None:
     assert planned(WITHOUT_NAME, profile()).level == "must"
     assert planned(WITHOUT_NAME, profile(partial_rule_updates=True)).level == "should"
 
 
-def test_what_answers_without_being_declared_is_said(reference: tuple[Service, str]) -> None:
+def test_a_feature_that_exists_without_being_declared_is_reported(reference: tuple[Service, str]) -> None:
     service, base_url = reference
     known = profile_from(profile_data(service.world, base_url, "17.7"), "target.yaml")
     hidden = replace(known, features={"approval_configuration": False}, version=Version.parse("17.7"))

@@ -1,4 +1,4 @@
-"""Where reads come from a copy that lags behind, provisioning finds that out, waits, and writes it into the profile."""
+"""If reads come from a replica that lags behind, provisioning notices it, waits, and writes it into the profile."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_an_interrupted_preparation_of_a_service_whose_reads_lag_is_completed() 
     assert replace(bench, alter=changed(reads_behind(0.02))).provision().refused == {}
 
 
-def test_what_is_never_shown_is_not_looked_for_again_and_again() -> None:
+def test_what_never_shows_is_not_read_again_and_again() -> None:
     bench = Bench(patience=0.1)
     calls, looks = bench.calls, count(1)
     for _ in range(5):
@@ -52,7 +52,7 @@ def test_what_is_never_shown_is_not_looked_for_again_and_again() -> None:
     assert (calls.settle_seconds, next(looks) < 20) == (0, True)
 
 
-def test_how_far_reads_lag_is_in_the_profile_and_counts_for_the_next_preparation(
+def test_the_lag_of_reads_is_in_the_profile_and_used_by_the_next_preparation(
     conformance: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(command, "by_http", lambda client: changed(reads_behind(0.02))(by_http(client)))

@@ -1,4 +1,4 @@
-"""Lists whose pages are reached by cursors alone are read to their end by whatever reads a target."""
+"""Lists whose pages can be reached only by cursor are read to their end by everything that reads a target."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LIST = "GET /projects/:id/job_token_scope/allowlist"
 
 
 def by_cursor(route: Route, request: Request, response: Response) -> Response:
-    """Show one entry a page, name the next page in Link, and refuse numbers of pages."""
+    """Show one entry per page, name the next page in Link, and refuse page numbers."""
     asked = parse_qs(request.query.decode())
     if route.key != LIST or not isinstance(response.content, list):
         return response
@@ -43,7 +43,7 @@ def by_cursor(route: Route, request: Request, response: Response) -> Response:
 
 @pytest.fixture
 def profile() -> Iterator[Profile]:
-    """The profile of a service with an allowlist of some entries, which it shows one by one."""
+    """The profile of a service with an allowlist of several entries, shown one by one."""
     service = prepared_service(version=VERSION)
     with serving(service) as (_, base_url):
         profile = profile_from(profile_data(service.world, base_url, VERSION), "the profile")
@@ -55,7 +55,7 @@ def profile() -> Iterator[Profile]:
         yield profile
 
 
-def test_a_list_by_cursor_is_read_whole(profile: Profile) -> None:
+def test_a_list_by_cursor_is_read_completely(profile: Profile) -> None:
     number = profile.value("project")
     with Client(profile.client_settings()) as client:
         listed = Readings(profile, client).entries(f"/projects/{number}/job_token_scope/allowlist", "maintainer")

@@ -1,4 +1,4 @@
-"""Profiles with one wrong value each: the check names it, `--fix` mends it, and no run blames the service for it."""
+"""Profiles with one wrong value each: the check names it, `--fix` corrects it, and no run blames the service for it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("inside_this_process")
 
 NOBODYS = 4711
 SHA = "0" * 40
-#: What is written where, and the place that the check must name, where that is another one.
+#: Which value is written where, and the place that the check must name if it differs.
 WRONG: tuple[tuple[str, Any, str | None], ...] = (
     ("fixtures.project.id", 7, None),
     ("fixtures.project.id", NOBODYS, None),
@@ -75,19 +75,19 @@ WRONG: tuple[tuple[str, Any, str | None], ...] = (
     ("actors.project_bot.token", "@admin", None),
     ("version", "15.9", None),
 )
-#: What is only missing: it is named, and leaves something untested.
+#: Values that are only missing: they are named, and leave something untested.
 LACKING = ("fixtures.allowlist_projects", "fixtures.sibling_project.path", "actors.approver.id")
 
 
 @pytest.fixture(scope="module")
 def right() -> Iterator[dict[str, Any]]:
-    """The profile of a service that is served, as plain data."""
+    """The correct profile of a served reference, as plain data."""
     with serving(prepared_service(version=VERSION)) as (service, base_url):
         yield profile_data(service.world, base_url, VERSION)
 
 
 def changed(data: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
-    """Return the profile with one value changed; `@name` stands for what the actor of that name has there."""
+    """Return the profile with one value changed; `@name` means the value that the actor of that name has there."""
     made = copy.deepcopy(data)
     *steps, last = [
         int(step) if step.isdigit() else step for step in place.replace("[", ".").replace("]", "").split(".")
@@ -108,15 +108,15 @@ def found(data: dict[str, Any]) -> dict[str, State]:
         return {finding.place: finding.state for finding in check_profile(profile, client)}
 
 
-def test_nothing_is_said_of_a_profile_that_is_right(right: dict[str, Any]) -> None:
+def test_a_correct_profile_has_no_findings(right: dict[str, Any]) -> None:
     assert found(right) == {}
 
 
 @pytest.mark.parametrize(("status", "body"), [(200, b'{"id": '), (200, b""), (401, b"{}")], ids=["cut", "empty", "401"])
-def test_one_answer_that_is_lost_on_its_way_contradicts_nothing(
+def test_one_lost_response_contradicts_nothing(
     right: dict[str, Any], status: int, body: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whichever it is: each call of the first look is spoiled once, in a look of its own."""
+    """Whichever response it is: each call of the check is lost once, in a check of its own."""
     send, spoiled = Client.send, set[str]()
 
     def spoiling(client: Client, actor: Any, method: str, path: str, **others: Any) -> Any:
@@ -137,7 +137,7 @@ def test_one_answer_that_is_lost_on_its_way_contradicts_nothing(
 
 
 @pytest.mark.parametrize(("place", "value", "named"), WRONG, ids=str)
-def test_a_wrong_value_is_named_and_no_run_begins_with_it(
+def test_a_wrong_value_is_named_and_no_run_starts_with_it(
     right: dict[str, Any], place: str, value: Any, named: str | None
 ) -> None:
     data = changed(right, place, value)
@@ -152,14 +152,14 @@ def test_a_wrong_value_is_named_and_no_run_begins_with_it(
         assert contradictions(profile, client, Options(force=True))
 
 
-def test_an_administrator_who_is_none_is_named(right: dict[str, Any]) -> None:
-    """Else what administrators may do would seem to be refused to them."""
+def test_an_administrator_without_the_rights_of_one_is_named(right: dict[str, Any]) -> None:
+    """Otherwise, the service would seem to refuse administrators what they may do."""
     actors = {name: actor for name, actor in right["actors"].items() if name != "outsider"}
     said = found({**right, "actors": {**actors, "admin": right["actors"]["outsider"]}})
     assert said == {"actors.admin.token": State.CONTRADICTED}
 
 
-def test_what_is_missing_is_named_and_keeps_no_run_from_beginning(right: dict[str, Any]) -> None:
+def test_a_missing_value_is_named_and_keeps_no_run_from_starting(right: dict[str, Any]) -> None:
     data = copy.deepcopy(right)
     data["fixtures"]["allowlist_projects"] = data["fixtures"]["allowlist_projects"][:2]
     del data["fixtures"]["sibling_project"]["path"]
@@ -167,7 +167,7 @@ def test_what_is_missing_is_named_and_keeps_no_run_from_beginning(right: dict[st
     assert found(data) == dict.fromkeys(LACKING, State.MISSING)
 
 
-#: What only writing tells: it is named by `target --check`, and keeps no run from beginning.
+#: Values that only a write can check: `target --check` names them, and they keep no run from starting.
 TRIED: tuple[tuple[str, Any, str, State], ...] = (
     ("fixtures.integrations[0].slug", "no-such-integration", "", State.CONTRADICTED),
     ("fixtures.integrations[1].settings", {"conformance": [1]}, "", State.CONTRADICTED),
@@ -180,7 +180,7 @@ TRIED: tuple[tuple[str, Any, str, State], ...] = (
 
 
 @pytest.mark.parametrize(("place", "value", "named", "state"), TRIED, ids=str)
-def test_what_only_writing_tells_is_tried_and_put_back(
+def test_values_that_only_a_write_can_check_are_written_and_restored(
     right: dict[str, Any], place: str, value: Any, named: str, state: State
 ) -> None:
     profile = profile_from(changed(right, place, value), "the profile")
@@ -193,7 +193,7 @@ def test_what_only_writing_tells_is_tried_and_put_back(
     assert said == {named or place: state}
 
 
-def test_where_nothing_may_be_written_the_check_only_reads_and_says_so(
+def test_if_nothing_may_be_written_the_check_only_reads_and_says_so(
     right: dict[str, Any], conformance: Callable[..., Any], tmp_path: Path
 ) -> None:
     data = changed(right, "fixtures.integrations[0].slug", "no-such-integration")
@@ -208,7 +208,7 @@ def test_where_nothing_may_be_written_the_check_only_reads_and_says_so(
         assert "installed_chat_app_integration" in unknown
 
 
-def test_features_that_a_target_does_not_have_are_named(right: dict[str, Any]) -> None:
+def test_declared_features_that_a_target_does_not_have_are_named(right: dict[str, Any]) -> None:
     profile = profile_from({**right, "edition": "community"}, "the profile")
     lacking = replace(profile, fixtures={**profile.fixtures, "group": (Fixture("group", {"id": NOBODYS}),)})
     with Client(profile.client_settings()) as client:
@@ -242,7 +242,7 @@ def test_features_that_a_target_does_not_have_are_named(right: dict[str, Any]) -
     ],
     ids=str,
 )
-def test_a_value_of_another_kind_is_no_valid_profile(
+def test_a_value_of_another_type_makes_the_profile_invalid(
     right: dict[str, Any],
     conformance: Callable[..., Any],
     tmp_path: Path,
@@ -257,7 +257,7 @@ def test_a_value_of_another_kind_is_no_valid_profile(
         assert word in outcome.text
 
 
-def test_fix_writes_what_was_found_out_and_keeps_the_comments(
+def test_fix_writes_what_the_check_found_and_keeps_the_comments(
     right: dict[str, Any], conformance: Callable[..., Any], tmp_path: Path
 ) -> None:
     data = changed(changed(right, "fixtures.merge_request.sha", SHA), "actors.approver.id", NOBODYS)
@@ -275,7 +275,7 @@ def test_fix_writes_what_was_found_out_and_keeps_the_comments(
     assert load_profile(file).redacted() == profile_from(right, "the profile").redacted()
 
 
-def test_fix_leaves_a_profile_alone_in_which_there_is_nothing_to_fix(
+def test_fix_does_not_touch_a_profile_without_findings(
     right: dict[str, Any], conformance: Callable[..., Any], tmp_path: Path
 ) -> None:
     text = "# by hand\n" + json.dumps(right, indent=7)
@@ -285,9 +285,7 @@ def test_fix_leaves_a_profile_alone_in_which_there_is_nothing_to_fix(
     assert (tmp_path / "target.yaml").read_text(encoding="utf-8") == text
 
 
-def test_a_forced_run_says_so_above_all_else(
-    right: dict[str, Any], conformance: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_a_forced_run_says_so_first(right: dict[str, Any], conformance: Callable[..., Any], tmp_path: Path) -> None:
     wrong = changed(right, "fixtures.merge_request.sha", SHA)
     (tmp_path / "target.yaml").write_text(json.dumps(wrong), encoding="utf-8")
     options = ("--out", "out", "--requirement", "job-token-scope.settings.read", "--force")
@@ -309,5 +307,5 @@ def test_no_profile_of_a_legal_service_is_contradicted(variant: Variant) -> None
 @pytest.mark.parametrize(
     ("url", "name"), [("http://jo:pw@x.example:8080", "x.example-8080"), ("http://[::1]:80", "1-80")]
 )
-def test_the_name_of_a_target_is_made_of_its_host_alone(url: str, name: str) -> None:
+def test_the_name_of_a_target_is_only_its_host(url: str, name: str) -> None:
     assert profile_from({"base_url": url, "actors": {}, "fixtures": {}}, "test").title == name

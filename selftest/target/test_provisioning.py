@@ -1,4 +1,4 @@
-"""Worlds are made through the calls of services as they come, completed after an interruption, and removed again."""
+"""Worlds are created on services with different behaviour, completed after an interruption, and removed again."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
 
 
 def offered(data: dict[str, Any]) -> set[str]:
-    """What the integrations of a profile take."""
+    """Return what the integrations of a profile accept."""
     return {name for each in data["fixtures"]["integrations"] for name in (*each["parameters"], *each["events"])}
 
 
 @pytest.fixture(scope="module")
 def whole() -> tuple[Bench, Provisioned]:
-    """A reference that was prepared once, without any interruption."""
+    """A reference that was provisioned once, without an interruption."""
     bench = Bench()
     return bench, bench.provision()
 
 
-def test_everything_that_calls_can_make_is_in_the_profile(whole: tuple[Bench, Provisioned]) -> None:
+def test_everything_that_calls_can_create_is_in_the_profile(whole: tuple[Bench, Provisioned]) -> None:
     bench, done = whole
     data = bench.profile(done)
     assert done.refused == {}
@@ -63,7 +63,7 @@ def test_everything_that_calls_can_make_is_in_the_profile(whole: tuple[Bench, Pr
     assert {"webhook", "push_channel", "push_events", "active", "recipients", "password"} <= offered(data)
 
 
-def test_the_developer_has_a_second_token_unless_the_service_lets_nobody_have_two() -> None:
+def test_the_developer_has_a_second_token_unless_the_service_forbids_it() -> None:
     def one_only(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
         if (method, path) in issued:
             return refused(400, "a user has one token at most")
@@ -82,7 +82,7 @@ def test_the_developer_has_a_second_token_unless_the_service_lets_nobody_have_tw
     assert (other.worlds[0].second_token, other.refused) == ("", {})
 
 
-def test_preparing_again_makes_nothing_twice() -> None:
+def test_provisioning_again_creates_nothing_twice() -> None:
     bench = Bench()
     first = bench.profile(bench.provision())
     before = bench.counts()
@@ -105,7 +105,7 @@ def replace_alteration(bench: Bench) -> Bench:
     return bench
 
 
-def test_lost_secrets_give_new_tokens_and_end_the_old_ones(whole: tuple[Bench, Provisioned]) -> None:
+def test_after_lost_secrets_there_are_new_tokens_and_the_old_ones_are_revoked(whole: tuple[Bench, Provisioned]) -> None:
     bench = Bench()
     lost = bench.provision().worlds[0].people["developer"].token
     found = replace(bench, secrets=Secrets()).provision().worlds[0].people["developer"].token
@@ -114,7 +114,7 @@ def test_lost_secrets_give_new_tokens_and_end_the_old_ones(whole: tuple[Bench, P
     assert bench.counts()["members"] == whole[0].counts()["members"]
 
 
-def test_a_name_that_somebody_else_has_is_left_to_them() -> None:
+def test_a_name_that_belongs_to_somebody_else_is_not_used() -> None:
     bench = Bench()
     body = {"name": "Ann", "username": "Conformance-1-Owner", "email": "ann@example.com", "password": "long enough"}
     bench.calls.send(bench.administrator, "POST", "/users", body)
@@ -122,14 +122,14 @@ def test_a_name_that_somebody_else_has_is_left_to_them() -> None:
         bench.provision()
 
 
-# -- services as they come ---------------------------------------------------------------------------------------------
+# -- services with different behaviour ---------------------------------------------------------------------------------
 
 
 WITHOUT_PUBLIC_PROJECTS = ("nothing may be public", "nothing may be more than private")
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_services_as_they_come_are_prepared(whole: tuple[Bench, Provisioned], service: str) -> None:
+def test_every_service_of_the_table_can_be_provisioned(whole: tuple[Bench, Provisioned], service: str) -> None:
     bench = Bench(alter=changed(SERVICES[service]()))
     done = bench.provision()
     assert done.refused == {}
@@ -145,7 +145,7 @@ def test_services_as_they_come_are_prepared(whole: tuple[Bench, Provisioned], se
     assert bench.counts() == before
 
 
-def test_approver_groups_that_cannot_be_open_are_seen_by_those_who_name_them_in_rules() -> None:
+def test_private_approver_groups_are_visible_to_those_who_name_them_in_rules() -> None:
     bench = Bench(alter=changed(only_as_open_as("private")))
     world = bench.provision().worlds[0]
     for name in ("approver_group", "second_approver_group"):
@@ -155,7 +155,7 @@ def test_approver_groups_that_cannot_be_open_are_seen_by_those_who_name_them_in_
 
 
 @pytest.mark.parametrize("shows", [shows_settings_as_pairs, shows_settings_as_texts])
-def test_settings_are_found_in_whatever_form_they_are_shown(
+def test_settings_are_found_in_every_format(
     whole: tuple[Bench, Provisioned],
     shows: Callable[[Service], None],
 ) -> None:
@@ -164,7 +164,7 @@ def test_settings_are_found_in_whatever_form_they_are_shown(
     assert offered(bench.profile(bench.provision())) == offered(whole[0].profile(whole[1]))
 
 
-def test_whoever_may_approve_has_pushed_nothing(whole: tuple[Bench, Provisioned]) -> None:
+def test_approvers_have_pushed_nothing(whole: tuple[Bench, Provisioned]) -> None:
     bench, done = whole
     world = done.worlds[0]
     opened = world.merge_requests["merge_request"]
@@ -173,7 +173,7 @@ def test_whoever_may_approve_has_pushed_nothing(whole: tuple[Bench, Provisioned]
     assert answer.is_served, str(answer)
 
 
-def test_where_no_users_can_be_made_nothing_else_is_tried() -> None:
+def test_if_no_users_can_be_created_nothing_else_is_tried() -> None:
     bench = Bench()
 
     def no_users(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
@@ -186,7 +186,7 @@ def test_where_no_users_can_be_made_nothing_else_is_tried() -> None:
     assert bench.counts() == before
 
 
-def test_a_name_is_not_waited_for_long_that_nothing_is_shown_to_have() -> None:
+def test_a_taken_name_that_nothing_shows_is_not_waited_for_long() -> None:
     sent: list[Body | None] = []
 
     def taken(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
@@ -198,10 +198,10 @@ def test_a_name_is_not_waited_for_long_that_nothing_is_shown_to_have() -> None:
     bench = Bench(alter=changed(taken), patience=30)
     with pytest.raises(UsersRefusedError, match=r"already been taken.*nothing is shown that has this name"):
         bench.provision()
-    assert 2 < len(sent) < 20  # it is tried again, and not for half a minute
+    assert 2 < len(sent) < 20  # it is tried again, but not for half a minute
 
 
-def test_what_a_service_refuses_is_named_and_all_else_is_made(whole: tuple[Bench, Provisioned]) -> None:
+def test_what_a_service_refuses_is_named_and_everything_else_is_created(whole: tuple[Bench, Provisioned]) -> None:
     def nothing_protected(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
         is_meant = method == "POST" and path.endswith("/protected_branches")
         return refused(403, "no licence") if is_meant else way(token, method, path, query, body)
@@ -213,7 +213,7 @@ def test_what_a_service_refuses_is_named_and_all_else_is_made(whole: tuple[Bench
     assert missing == {"protected_branch", "second_protected_branch", "branch_rule_group"}
 
 
-def test_an_administrator_who_is_none_is_not_in_the_profile(whole: tuple[Bench, Provisioned]) -> None:
+def test_an_administrator_without_rights_is_not_in_the_profile(whole: tuple[Bench, Provisioned]) -> None:
     def no_administrators(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
         asked = {name: value for name, value in (body or {}).items() if name != "admin"}
         return way(token, method, path, query, asked if path.startswith("/users") and body else body)
@@ -224,7 +224,7 @@ def test_an_administrator_who_is_none_is_not_in_the_profile(whole: tuple[Bench, 
     assert whole[0].profile(whole[1])["actors"].keys() - bench.profile(done)["actors"].keys() == {"admin"}
 
 
-def test_groups_that_may_lie_anywhere_lie_on_top_where_no_groups_are_nested(whole: tuple[Bench, Provisioned]) -> None:
+def test_without_subgroups_groups_are_created_at_the_top_level_where_possible(whole: tuple[Bench, Provisioned]) -> None:
     def not_nested(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
         is_nested = (method, path) == ("POST", "/groups") and "parent_id" in (body or {})
         return refused(403, "no groups in groups") if is_nested else way(token, method, path, query, body)
@@ -238,7 +238,7 @@ def test_groups_that_may_lie_anywhere_lie_on_top_where_no_groups_are_nested(whol
 
 
 @pytest.mark.parametrize("version", ["12.3", "15.0", "16.0", "17.0"])
-def test_what_no_call_of_a_version_makes_is_no_refusal(version: str) -> None:
+def test_what_no_call_of_a_version_creates_is_not_reported_as_refused(version: str) -> None:
     bench = Bench(service=create_service(version=version))
     done = bench.provision()
     data = bench.profile(done)
@@ -253,13 +253,13 @@ _LEGAL = [(VERSION, variant) for variant in VARIANTS] + [(version, VARIANTS[0]) 
 
 
 @pytest.mark.parametrize(("version", "variant"), _LEGAL, ids=lambda value: getattr(value, "name", value))
-def test_every_legal_reference_is_prepared_alike(version: str, variant: Variant) -> None:
+def test_every_legal_reference_is_provisioned_alike(version: str, variant: Variant) -> None:
     service, usual = prepared_service(version, variant.choices), prepared_service()
     assert service.world.fixtures.keys() == usual.world.fixtures.keys()
     assert service.world.actors.keys() == usual.world.actors.keys()
 
 
-def test_a_token_that_is_no_administrators_is_told_the_other_ways() -> None:
+def test_a_token_without_administrator_rights_gets_a_message_about_other_ways() -> None:
     bench = Bench()
     person = bench.provision().worlds[0].people["owner"]
     order = replace(bench.order(), administrator=person.token)
@@ -307,7 +307,7 @@ def test_the_command_writes_a_profile_without_secrets(conformance: Callable[...,
         ("staging.eu", "staging.eu.secrets.env"),
     ],
 )
-def test_each_profile_has_secrets_of_its_own(profile: str, secrets: str) -> None:
+def test_each_profile_has_its_own_secrets(profile: str, secrets: str) -> None:
     assert secrets_beside(Path(profile)) == Path(secrets)
 
 
@@ -328,7 +328,7 @@ def test_a_wrong_token_file_gives_one_message(
     assert [file.name for file in tmp_path.iterdir()] == ["admin.token"]
 
 
-def test_a_service_that_does_not_know_who_calls_is_not_said_to_refuse_the_token(
+def test_a_service_without_a_call_for_the_current_user_does_not_refuse_the_token(
     conformance: Callable[..., Outcome], tmp_path: Path
 ) -> None:
     (tmp_path / "admin.token").write_text("anything\n")
@@ -337,7 +337,7 @@ def test_a_service_that_does_not_know_who_calls_is_not_said_to_refuse_the_token(
     assert (outcome.code, "does not have the calls" in outcome.err) == (8, True), outcome.text
 
 
-def test_a_profile_of_tokens_alone_is_filled_with_what_they_may_read(
+def test_a_profile_with_only_tokens_is_filled_with_what_they_can_read(
     conformance: Callable[..., Outcome], whole: tuple[Bench, Provisioned], tmp_path: Path
 ) -> None:
     bench, done = whole
@@ -372,7 +372,7 @@ def test_a_profile_of_tokens_alone_is_filled_with_what_they_may_read(
         assert checked.code == 0, checked.text
 
 
-def test_secrets_that_are_found_in_a_profile_go_to_the_file_that_it_names(
+def test_secrets_in_a_profile_are_moved_to_the_file_that_it_names(
     conformance: Callable[..., Outcome], whole: tuple[Bench, Provisioned], tmp_path: Path
 ) -> None:
     bench, done = whole
@@ -388,7 +388,7 @@ def test_secrets_that_are_found_in_a_profile_go_to_the_file_that_it_names(
     assert token not in filled.out
 
 
-def test_groups_are_found_where_only_their_own_members_are_listed(whole: tuple[Bench, Provisioned]) -> None:
+def test_groups_are_found_if_only_direct_members_are_listed(whole: tuple[Bench, Provisioned]) -> None:
     def without_inherited(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
         return refused(404) if path.endswith("/members/all") else way(token, method, path, query, body)
 
@@ -400,7 +400,7 @@ def test_groups_are_found_where_only_their_own_members_are_listed(whole: tuple[B
     assert data["fixtures"]["group"]["id"] == world.groups["group"]["id"]
 
 
-def test_an_entry_that_is_given_in_part_is_completed_and_else_stays(whole: tuple[Bench, Provisioned]) -> None:
+def test_a_partial_entry_is_completed_and_others_stay(whole: tuple[Bench, Provisioned]) -> None:
     bench, done = whole
     people, opened = done.worlds[0].people, done.worlds[0].merge_requests["second_merge_request"]
     path = done.worlds[0].projects["project"]["path_with_namespace"]

@@ -1,4 +1,4 @@
-"""Profiles that a program of the operator's writes, and where the secrets go that a profile may have."""
+"""Profiles that a program of the operator writes, and where the secrets in a profile go."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "provision"
 
-#: A secret in each place in which a profile may have one.
+#: A secret in each place where a profile may have one.
 EVERYWHERE = {
     "base_url": "https://gate:KEPT-of-the-address@service.test",
     "proxy": "http://me:KEPT%2Fof-the-proxy@proxy.test:3128",
@@ -53,7 +53,7 @@ EVERYWHERE = {
 }
 
 
-def test_no_secret_stays_in_a_profile_wherever_it_may_have_one(tmp_path: Path) -> None:
+def test_no_secret_stays_in_a_profile_in_any_possible_place(tmp_path: Path) -> None:
     file = tmp_path / "mine.secrets.env"
     secrets = SecretsFile(file)
     hidden = without_secrets(EVERYWHERE, "conformance", secrets)
@@ -72,7 +72,7 @@ def test_no_secret_stays_in_a_profile_wherever_it_may_have_one(tmp_path: Path) -
     assert not [value for value in kept.values() if value in shown]
 
 
-def test_a_file_of_secrets_that_somebody_wrote_to_goes_on_in_a_line_of_its_own(tmp_path: Path) -> None:
+def test_an_edited_file_of_secrets_is_continued_on_a_new_line(tmp_path: Path) -> None:
     file = tmp_path / "mine.secrets.env"
     file.write_text("BY_HAND=one", encoding="utf-8")
     secrets = SecretsFile(file)
@@ -81,9 +81,7 @@ def test_a_file_of_secrets_that_somebody_wrote_to_goes_on_in_a_line_of_its_own(t
     assert file.read_text(encoding="utf-8") == "BY_HAND=one\nMADE=another\n"
 
 
-def test_a_profile_that_a_program_wrote_is_read_as_it_was_written(
-    conformance: Callable[..., Outcome], tmp_path: Path
-) -> None:
+def test_a_profile_that_a_program_wrote_is_read_as_written(conformance: Callable[..., Outcome], tmp_path: Path) -> None:
     with serving() as (_, base_url):
         told = {"base_url": base_url, "headers": {"X-Gateway-Key": "a-key-of-the-gateway"}}
         told |= {"actors": {"owner": {"token": "the-token-of-an-owner"}}}
@@ -109,7 +107,7 @@ def files_with(text: str, folder: Path) -> list[str]:
     return [str(file) for file in folder.rglob("*") if file.is_file() and text in file.read_text("utf-8", "replace")]
 
 
-def test_the_password_of_an_address_reaches_no_file_but_that_of_the_secrets(
+def test_the_password_in_a_url_is_in_no_file_except_that_of_the_secrets(
     conformance: Callable[..., Outcome], tmp_path: Path
 ) -> None:
     with serving() as (service, base_url):
@@ -127,7 +125,7 @@ def test_the_password_of_an_address_reaches_no_file_but_that_of_the_secrets(
         assert secret not in made.text + ran.text
 
 
-def test_a_program_makes_what_is_needed_and_its_secrets_are_kept_apart(
+def test_a_program_creates_fixtures_and_its_secrets_are_kept_separate(
     conformance: Callable[..., Outcome], tmp_path: Path
 ) -> None:
     program = f"{sys.executable} {EXAMPLE / 'provision.py'}"
@@ -143,7 +141,7 @@ def test_a_program_makes_what_is_needed_and_its_secrets_are_kept_apart(
         assert checked.code == 0, checked.text
 
 
-def test_what_programs_read_and_write_is_as_the_schemas_say() -> None:
+def test_input_and_output_of_programs_match_the_schemas() -> None:
     told, written = (json.loads((EXAMPLE / f"{name}.schema.json").read_text()) for name in ("needed", "provided"))
     jsonschema.validate(needed("http://127.0.0.1:1", 2, "conformance", None), told)
     bench = Bench()

@@ -1,4 +1,4 @@
-"""What provisioning made is removed, known by its mark, and nothing else is touched."""
+"""What provisioning created is removed, recognized by its mark, and nothing else is touched."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from selftest.target.bench import Bench, reads
 from selftest.target.services import changed
 
 
-def test_sweeping_leaves_a_service_as_it_was() -> None:
+def test_sweeping_restores_the_service() -> None:
     bench = Bench()
     before = reads(bench)
     bench.provision(worlds=2)
@@ -31,7 +31,7 @@ def test_sweeping_leaves_a_service_as_it_was() -> None:
     removals = sweep(bench.calls, bench.administrator, "conformance", lambda _: None)
     assert not [removal for removal in removals if removal.problem]
     assert reads(bench) == before
-    again = bench.provision()  # with secrets that are good for nothing any more
+    again = bench.provision()  # with secrets that are no longer valid
     assert again.refused == {}
     assert {"project_bot", "group_bot"} <= bench.profile(again)["actors"].keys()
 
@@ -53,7 +53,7 @@ def test_a_world_that_a_run_uses_is_not_swept() -> None:
 
 
 @pytest.mark.parametrize(("kind", "share", "seed"), [("gateway", 0.02, 1), ("gateway", 0.1, 4), ("mixed", 0.02, 5)])
-def test_a_network_that_fails_leaves_nothing_behind_a_sweep(kind: str, share: float, seed: int) -> None:
+def test_after_a_sweep_on_a_failing_network_nothing_is_left(kind: str, share: float, seed: int) -> None:
     bench = Bench()
     before = reads(bench)
     with (
@@ -70,7 +70,7 @@ def test_a_network_that_fails_leaves_nothing_behind_a_sweep(kind: str, share: fl
     assert reads(bench) == before
 
 
-def test_what_was_not_made_here_is_never_touched() -> None:
+def test_what_provisioning_did_not_create_is_never_touched() -> None:
     bench = Bench()
     bench.provision()
     admin = bench.administrator
@@ -85,9 +85,9 @@ def test_what_was_not_made_here_is_never_touched() -> None:
     assert bench.calls.find(admin, "/groups/conformance-mine") is not None
 
 
-def test_a_project_that_is_kept_for_a_while_and_goes_with_its_owner_is_no_leftover() -> None:
+def test_a_project_that_is_deleted_later_with_its_owner_is_no_leftover() -> None:
     def kept(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
-        """Take the deletion of a project that lies in no group, and leave it to that of its owner."""
+        """Accept the deletion of a project outside of groups, but delete it only with its owner."""
         if method == "DELETE" and re.fullmatch(r"/projects/\d+", path):
             project = way(token, "GET", path, {}, None).entry
             if project.get("namespace", {}).get("kind") == "user":

@@ -1,8 +1,7 @@
-"""Where the version of a target is from, and what is said when that contradicts the target."""
+"""Where the version of a target comes from, and the message if it contradicts the target."""
 
 from __future__ import annotations
 
-import json
 import socket
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from conformance.target.embedded import prepared_service, profile_data
 from conformance.target.profile import profile_from
 from conformance.target.version import contradiction, resolved
 from selftest.conftest import serving
+from selftest.reads import report_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ ONE_TEST = ("--requirement", "job-token-scope.available", "--out", "out")
 
 
 def answering_with(service: Service, body: Any, *keys: str, status: int = 200) -> None:
-    """Let some routes of a service answer something else."""
+    """Make some routes of a service answer something else."""
 
     def transform(route: Route, request: Request, response: Response) -> Response:
         del request
@@ -46,15 +46,14 @@ def answering_with(service: Service, body: Any, *keys: str, status: int = 200) -
 
 
 def run_of(folder: Path) -> dict[str, Any]:
-    report: dict[str, Any] = json.loads((folder / "out" / "report.json").read_text(encoding="utf-8"))
-    return report
+    return report_of(folder / "out")
 
 
 def profile(service: Service, base_url: str, *, version: str = "auto") -> Profile:
     return profile_from(profile_data(service.world, base_url, version), "test")
 
 
-def test_auto_asks_the_target_and_the_report_says_where_the_version_is_from(
+def test_auto_asks_the_target_and_the_report_names_the_source_of_the_version(
     conformance: Callable[..., Any],
     write_profile: Callable[..., Path],
     tmp_path: Path,
@@ -70,14 +69,14 @@ def test_auto_asks_the_target_and_the_report_says_where_the_version_is_from(
 
 
 @pytest.mark.parametrize(("played", "version"), [("12.3", "12.3"), ("18.0", "18.0"), ("16.11.3-ee", "16.11")])
-def test_patch_levels_and_prereleases_are_their_minor_version(played: str, version: str) -> None:
+def test_patch_levels_and_prereleases_count_as_their_minor_version(played: str, version: str) -> None:
     with serving(prepared_service(version=played)) as (service, base_url):
         found, warnings = resolved(profile(service, base_url))
         assert (str(found.version), found.version_source) == (version, f"GET /version: {service.version.full}")
     assert warnings == ()
 
 
-def test_where_version_is_not_served_metadata_is_asked(reference: Any) -> None:
+def test_if_version_is_not_served_metadata_is_read(reference: Any) -> None:
     answering_with(reference[0], {"message": "404"}, "GET /version", status=404)
     found, _ = resolved(profile(*reference))
     assert found.version_source == "GET /metadata: 17.7.0"
@@ -87,7 +86,7 @@ def test_where_version_is_not_served_metadata_is_asked(reference: Any) -> None:
     ("body", "status"),
     [({}, 200), ([], 200), ({"version": 17.7}, 200), ({"version": "new"}, 200), ("17.7", 200), ({}, 403), ({}, 500)],
 )
-def test_a_target_that_does_not_say_its_version_is_unknown_with_a_warning(
+def test_a_target_without_a_version_has_an_unknown_one_with_a_warning(
     reference: Any,
     body: Any,
     status: int,
@@ -135,7 +134,7 @@ def test_a_declared_version_that_fits_is_no_warning(reference: Any, declared: st
         assert contradiction(target, client) is None
 
 
-def test_a_target_that_does_not_say_its_version_contradicts_nothing(reference: Any) -> None:
+def test_a_target_without_a_version_contradicts_nothing(reference: Any) -> None:
     answering_with(reference[0], {}, "GET /version", "GET /metadata")
     service, base_url = reference
     target = profile(service, base_url, version="16.0")
@@ -160,7 +159,7 @@ def test_a_declared_version_that_the_target_contradicts_is_a_forced_runs_warning
     assert "says that it has 17.7.0" in outcome.out
 
 
-def test_auto_at_a_dead_host_ends_as_any_dead_host_does(
+def test_auto_at_a_dead_host_ends_like_any_run_at_a_dead_host(
     conformance: Callable[..., Any],
     reference: Any,
     write_profile: Callable[..., Path],
@@ -185,7 +184,7 @@ def test_the_embedded_reference_always_knows_its_version(tmp_path: Path) -> None
     assert (header.version, header.version_source) == ("17.7", "the embedded reference")
 
 
-def test_checking_a_profile_says_which_version_the_target_has(
+def test_checking_a_profile_shows_the_version_of_the_target(
     conformance: Callable[..., Any],
     reference: Any,
     write_profile: Callable[..., Path],
@@ -195,7 +194,7 @@ def test_checking_a_profile_says_which_version_the_target_has(
     assert "version 17.7 (GET /version: 17.7.0)" in outcome.out
 
 
-def test_a_contradicted_newer_version_is_told_as_one_that_is_judged_as_the_last(
+def test_a_contradicted_newer_version_is_reported_as_judged_by_the_last_row(
     conformance: Callable[..., Any],
     reference: Any,
     write_profile: Callable[..., Path],
@@ -205,7 +204,7 @@ def test_a_contradicted_newer_version_is_told_as_one_that_is_judged_as_the_last(
     assert "a newer one, judged as 19.0, and the target says 17.7.0" in " ".join(outcome.text.split())
 
 
-def test_who_waits_long_for_the_version_is_told_so(
+def test_a_long_wait_for_the_version_is_reported(
     slow_reference: tuple[Service, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(version, "_LONG", 0.0)

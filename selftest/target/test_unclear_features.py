@@ -1,4 +1,4 @@
-"""What a target has, and what is not clear when it is prepared: the one is declared, the other is for its operator."""
+"""Features of a target that provisioning declares, and unclear ones, about which its operator must decide."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SETS_UP = ("PUT /projects/:id/integrations/:slug", "PUT /projects/:id/services/
 
 
 def drops_active(service: Service) -> None:
-    """Take the parameter `active`, and have every integration active whatever it says."""
+    """Accept the parameter `active`, but keep every integration active whatever it says."""
 
     @instead(service.integrations, "becomes_active")
     def _(*_: Any) -> bool:
@@ -37,7 +37,7 @@ def drops_active(service: Service) -> None:
 
 
 def refuses_trackers(service: Service, error: Callable[[], Exception]) -> None:
-    """Refuse every integration of one sort."""
+    """Refuse every integration of one kind."""
 
     @handling(service, *_SETS_UP)
     def _(handler: Any, request: Request) -> Any:
@@ -47,17 +47,17 @@ def refuses_trackers(service: Service, error: Callable[[], Exception]) -> None:
 
 
 def has_no_trackers(service: Service) -> None:
-    """Know no integration of that sort."""
+    """Do not know any integration of that kind."""
     refuses_trackers(service, lambda: NotFoundError("404 Not Found"))
 
 
 def breaks_on_trackers(service: Service) -> None:
-    """Refuse what it should take."""
+    """Refuse parameters that it should accept."""
     refuses_trackers(service, lambda: RejectedError("not now"))
 
 
 def completes_nothing(service: Service) -> None:
-    """Say of projects that they have completions, and refuse each that could be made."""
+    """Say that projects have completions, but refuse each completion."""
 
     @handling(service, "POST /code_suggestions/completions")
     def _(handler: Any, request: Request) -> Any:
@@ -66,7 +66,7 @@ def completes_nothing(service: Service) -> None:
 
 
 def needs_all_of_the_file(service: Service) -> None:
-    """Complete nothing without what stands below the cursor, which nobody has to send."""
+    """Complete nothing without the content below the cursor, which is optional."""
 
     @handling(service, "POST /code_suggestions/completions")
     def _(handler: Any, request: Request) -> Any:
@@ -76,7 +76,7 @@ def needs_all_of_the_file(service: Service) -> None:
 
 
 def refuses_to_show(service: Service) -> None:
-    """Refuse all but administrators to read the configuration of approvals, and break with rules of groups."""
+    """Let only administrators read the approval configuration, and break on rules of groups."""
 
     @handling(service, "GET /projects/:id/approvals")
     def _(handler: Any, request: Request) -> Any:
@@ -90,7 +90,7 @@ def refuses_to_show(service: Service) -> None:
 
 
 def leaves_groups_to_administrators(service: Service) -> None:
-    """Have the approval rules of groups for administrators of the installation alone."""
+    """Restrict the approval rules of groups to administrators of the installation."""
 
     @handling(service, *(f"{method} /groups/:id/approval_rules" for method in ("GET", "POST")))
     def _(handler: Any, request: Request) -> Any:
@@ -100,7 +100,7 @@ def leaves_groups_to_administrators(service: Service) -> None:
 
 
 def shows(service: Service, key: str, seen: Callable[[dict[str, Any]], dict[str, Any] | None]) -> None:
-    """Show of the rules that an operation lists what a function makes of each; None leaves one out."""
+    """Change the rules that an operation lists with a function; None leaves one out."""
 
     @handling(service, key)
     def _(handler: Any, request: Request) -> Any:
@@ -111,7 +111,7 @@ def shows(service: Service, key: str, seen: Callable[[dict[str, Any]], dict[str,
 
 
 def has_no_owners_of_files(service: Service) -> None:
-    """Have no rules that come of the owners of files."""
+    """Have no rules from code owners."""
     shows(service, _STATE, lambda rule: None if rule["rule_type"] == "code_owner" else rule)
 
 
@@ -135,7 +135,7 @@ def prepare(
             if "say so in the profile" in outcome.out:
                 said = {**profile["features"], "switchable_integration": False, "issue_tracker_integration": False}
                 (tmp_path / "mine.yaml").write_text(yaml.safe_dump({**profile, "features": said}), encoding="utf-8")
-                assert conformance("provision", *where).code == 0  # now that its operator has said so
+                assert conformance("provision", *where).code == 0  # now the operator has decided
         return outcome, profile
 
     return prepared
@@ -145,7 +145,7 @@ def prepare(
     ("alter", "feature"),
     [(drops_active, "switchable_integration"), (breaks_on_trackers, "issue_tracker_integration")],
 )
-def test_what_is_there_and_does_not_work_is_not_said_to_be_missing(
+def test_a_feature_that_exists_and_does_not_work_is_not_reported_as_missing(
     prepare: Callable[..., tuple[Outcome, dict[str, Any]]], alter: Callable[[Service], None], feature: str
 ) -> None:
     outcome, profile = prepare(alter)
@@ -154,7 +154,7 @@ def test_what_is_there_and_does_not_work_is_not_said_to_be_missing(
     assert feature not in profile["fixtures"]
 
 
-def test_what_a_target_does_not_know_is_said_to_be_missing(
+def test_what_a_target_does_not_know_is_reported_as_missing(
     prepare: Callable[..., tuple[Outcome, dict[str, Any]]],
 ) -> None:
     outcome, profile = prepare(has_no_trackers)
@@ -169,17 +169,17 @@ def test_what_a_target_does_not_know_is_said_to_be_missing(
     ("alter", "feature"),
     [(has_no_owners_of_files, "code_owner_rules"), (lists_no_branches, "group_branch_rules")],
 )
-def test_rules_that_no_service_need_have_are_declared_where_they_show(
+def test_optional_kinds_of_rules_are_declared_if_they_show(
     prepare: Callable[..., tuple[Outcome, dict[str, Any]]], alter: Callable[[Service], None], feature: str
 ) -> None:
     rules = {"code_owner_rules", "group_branch_rules"}
     outcome, profile = prepare(alter)
     assert outcome.code == 0, outcome.text
     assert {name: profile["features"][name] for name in rules} == {name: name != feature for name in rules}
-    assert f"Feature: {feature}." in outcome.out  # and how it would come to be there
+    assert f"Feature: {feature}." in outcome.out  # and how the target could get it
 
 
-def test_rules_that_nobody_shows_are_not_said_to_be_missing(
+def test_rules_that_nobody_shows_are_not_reported_as_missing(
     prepare: Callable[..., tuple[Outcome, dict[str, Any]]],
 ) -> None:
     def refuses(service: Service) -> None:
@@ -192,7 +192,7 @@ def test_rules_that_nobody_shows_are_not_said_to_be_missing(
     assert not {"code_owner_rules", "group_branch_rules"} & profile["features"].keys()
 
 
-def test_rules_of_groups_that_only_administrators_may_see_are_not_said_to_be_missing(
+def test_group_rules_that_only_administrators_may_see_are_not_reported_missing(
     prepare: Callable[..., tuple[Outcome, dict[str, Any]]],
 ) -> None:
     outcome, profile = prepare(leaves_groups_to_administrators)
@@ -200,14 +200,14 @@ def test_rules_of_groups_that_only_administrators_may_see_are_not_said_to_be_mis
     assert (profile["features"]["group_approval_rules"], profile["features"]["group_branch_rules"]) == (True, True)
 
 
-def test_what_is_refused_to_some_or_breaks_is_declared(
+def test_a_feature_that_is_refused_to_some_or_breaks_is_declared(
     prepare: Callable[..., tuple[Outcome, dict[str, Any]]],
 ) -> None:
     _, profile = prepare(refuses_to_show)
     assert (profile["features"]["approval_configuration"], profile["features"]["group_approval_rules"]) == (True, True)
 
 
-def test_completions_that_need_what_is_optional_are_declared(
+def test_completions_that_need_optional_parameters_are_declared(
     prepare: Callable[..., tuple[Outcome, dict[str, Any]]],
 ) -> None:
     outcome, profile = prepare(needs_all_of_the_file)
@@ -215,7 +215,7 @@ def test_completions_that_need_what_is_optional_are_declared(
     assert profile["features"]["code_completion"] is True
 
 
-def test_completions_that_are_all_refused_are_not_declared_and_asked_for_nowhere_else(
+def test_completions_that_are_all_refused_are_not_declared_and_not_requested(
     prepare: Callable[..., tuple[Outcome, dict[str, Any]]],
     conformance: Callable[..., Outcome],
     tmp_path: Path,
@@ -223,7 +223,7 @@ def test_completions_that_are_all_refused_are_not_declared_and_asked_for_nowhere
     outcome, profile = prepare(completes_nothing)
     assert outcome.code == 0, outcome.text
     assert profile["features"]["code_completion"] is False
-    # An operator who says otherwise is told what is refused; nothing of the suite breaks by that.
+    # If an operator declares them nevertheless, the refusals are reported, and nothing in the suite breaks.
     service = prepared_service(version=VERSION)
     completes_nothing(service)
     with serving(service) as (_, base_url):

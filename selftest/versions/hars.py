@@ -1,4 +1,4 @@
-"""Recorded traffic as browsers write it, and what a lint of it finds."""
+"""Recorded traffic as browsers write it, and the findings in it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def call(
     sent: Any = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """An entry as browsers write it; `more` goes over its parts."""
+    """An entry as browsers write it; `more` overrides some of its parts."""
     content: dict[str, Any] = {"size": 0, "mimeType": "application/json"}
     if answer is not None:
         content["text"] = answer if isinstance(answer, str) else json.dumps(answer)

@@ -1,4 +1,4 @@
-"""Runs the suite many times in one process: a new process for each of some fifty runs would take most of the time."""
+"""Run the suite many times in one process: a new process for each of about fifty runs would take most of the time."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from conformance.reference import Service
     from conformance.results.plan import SuiteTest
 
-#: What draws many cases holds at one version as at another; set WHOLE_SUITE=1 to run it all the same.
+#: Generated calls show the same at every version; set WHOLE_SUITE=1 to run them nevertheless.
 _DRAWN = "not model and not test_fuzz"
 
 
 @dataclass(frozen=True)
 class SuiteRun:
-    """One run: the version that the reference plays, the one it is judged by, and whose rows choose the tests."""
+    """One run: the version of the reference, the version by which it is judged, and whose rows select the tests."""
 
     played: str
     judged: str
@@ -53,7 +53,7 @@ class SuiteRun:
         if not os.environ.get("WHOLE_SUITE"):
             touched = affected(Contract.load(), Version.parse(self.after), Version.parse(self.up_to))
             options += [*(f"--requirement={name}" for name in touched), "-k", self.only, "--max-examples=3", "--seed=1"]
-        # The runs at versions of their own collect all tests a second time, to see what their options leave out.
+        # Runs at other versions collect all tests a second time, to see what their options leave out.
         collecting = contextlib.nullcontext() if self.after == str(OLDEST) else _collecting_once()
         with (folder / f"{self.name}.txt").open("w") as log, contextlib.redirect_stdout(log), collecting:
             return int(pytest.main(suite_arguments(*options), plugins=[pytest_plugin]))
@@ -61,7 +61,7 @@ class SuiteRun:
 
 @contextlib.contextmanager
 def _collecting_once() -> Iterator[None]:
-    """Let a run take the tests that it collects for all that there are."""
+    """Let a run treat the tests that it collects as all tests."""
     found: dict[str, SuiteTest] = {}
 
     def read(items: Sequence[pytest.Item], contract: Contract) -> Mapping[str, SuiteTest]:
@@ -80,7 +80,7 @@ def described(runs: list[SuiteRun]) -> str:
 
 
 def main() -> None:
-    # The records are enough, and rendering them takes as long as the runs.
+    # The records are sufficient, and rendering them takes as long as the runs.
     mock.patch.object(reports, "render_all", return_value=()).start()
     folder = Path(sys.argv[1])
     called: set[tuple[str, str]] = set()

@@ -1,4 +1,4 @@
-"""The suite at every version of the table and its neighbours: green where it must be, and never by looking away."""
+"""The suite at every version of the table and its neighbours: green where it must be, and never because nothing ran."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
 CONTRACT = Contract.load()
 CHANGED = sorted({change.version for change in CONTRACT.changes if change.version})
 
-#: What a reference of the version before shows no differently, and why.
+#: Items for which a reference of the version before shows no difference, and why.
 NOT_TOLD_APART = {
     "18.0-job-token-allowlist": "new projects of the reference limit access at every version",
 }
-#: Must-level rows that an older service does not violate: the text leaves room for who still serves it.
+#: Must-level rows that an older service does not violate: the text allows some services to serve them longer.
 TOLERATED = {"16.0-project-approval-configuration"}
 OPERATIONS = {operation.id: operation for operation in CONTRACT.operations(None)}
 
 
 def before(version: Version) -> Version:
-    """The release before a release, as services of this kind count them."""
+    """Return the release before a release, as services of this kind count them."""
     return Version(version.major, version.minor - 1) if version.minor else Version(version.major - 1, 11)
 
 
 def about(changes: list[Change]) -> set[str]:
-    """The requirements that items bring along: their own, those of their version, and those stated at their places."""
+    """Return the requirements of items: their own, those of their version, and those stated at their places."""
     found = {change.requirement for change in changes}
     found |= {change.replaced_by.requirement for change in changes if change.replaced_by}
     versions = {change.version for change in changes}
@@ -71,9 +71,9 @@ SAME = [SuiteRun(str(version), str(version)) for version in CHANGED]
 NEIGHBOURS = [SuiteRun(str(old), str(old), str(old), str(new)) for old, new in BOUNDARIES]
 TOO_OLD = [SuiteRun(str(old), str(new), str(old), str(new)) for old, new in BOUNDARIES]
 TOO_NEW = [SuiteRun(str(new), str(old), str(old), str(new)) for old, new in BOUNDARIES]
-#: Of a service whose version nobody tells, whatever any version allows is right.
+#: For a service whose version is unknown, whatever any version allows is right.
 UNTOLD = [SuiteRun(version, "unknown") for version in ("12.3", "15.0", "15.2", "15.9", "16.0", "17.0", "19.0")]
-#: What one process runs after the other; several processes share all of it.
+#: The runs that one process makes one after the other; several processes share all of them.
 PARTS = [[*SAME, *UNTOLD], NEIGHBOURS, TOO_OLD, TOO_NEW]
 
 
@@ -102,10 +102,9 @@ class Seen:
         return {row.requirement.id for row in self.result.rows_with(*verdicts)}
 
     def beyond(self, changes: list[Change]) -> set[tuple[str, str]]:
-        """
-        The failed checks that have nothing to do with some items: requirement and last call.
+        """Return failed checks that are unrelated to some items: requirement and last call.
 
-        What holds for all operations alike is violated where an item's operations are, or by what is read there.
+        A requirement for all operations may be violated by an item's operation, or by what the operation returns.
         """
         judge = ResponseValidator.of(CONTRACT, None)
         found = set()
@@ -124,7 +123,7 @@ class Seen:
 
 @pytest.fixture(scope="session")
 def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
-    """Return the records of a part, whose runs are made in one process when they are first asked for."""
+    """Return the records of a part, whose runs are made in one process when they are first needed."""
 
     @cache
     def made(part: int) -> Path:
@@ -146,7 +145,7 @@ def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]
 
 @pytest.fixture
 def found(run: SuiteRun, folder_of: Callable[[int], Path]) -> Seen:
-    """What a run left."""
+    """Return the results of a run."""
     folder = folder_of(part_of(run))
     file = folder / run.name / "results.jsonl"
     assert file.is_file(), (folder / f"{run.name}.txt").read_text(encoding="utf-8")
@@ -154,7 +153,7 @@ def found(run: SuiteRun, folder_of: Callable[[int], Path]) -> Seen:
 
 
 def rows_of(version: str) -> list[Change]:
-    """The items of a version that an outsider can observe."""
+    """Return the items of a version that can be observed from outside."""
     return [
         change
         for change in CONTRACT.changes
@@ -167,24 +166,24 @@ def test_the_reference_passes_at_every_version_and_at_the_one_before(found: Seen
     assert found.ids(Verdict.FAILED, Verdict.INCONCLUSIVE) == set()
     owed = {test for entry in found.record.plan if entry.status == "applicable" for test in entry.tests}
     ends = {end.test: end.outcome for end in found.record.tests if end.test in owed}
-    # What was not selected was deselected; all that ran held.
+    # What was not selected was deselected; everything that ran held.
     assert set(ends.values()) - {"passed", "deselected"} == set()
     assert found.ids(Verdict.PASSED)
 
 
 @each(UNTOLD)
-def test_a_service_that_does_not_tell_its_version_violates_no_row(found: Seen) -> None:
+def test_a_service_of_unknown_version_violates_no_row(found: Seen) -> None:
     assert found.ids(Verdict.FAILED) == set()
     assert {end.outcome for end in found.record.tests} <= {"passed", "inconclusive", "not tested", "deselected"}
     assert found.ids(Verdict.PASSED)
 
 
-#: Words of what the table names without a path, and rules out to be called.
+#: Words from the table for things without a path that must never be called.
 NEVER = re.compile(r"runners|registration_token|credit_card|minutes|purchase|subscription", re.IGNORECASE)
 
 
 @pytest.mark.parametrize("part", [pytest.param(part, marks=in_part(part)) for part in range(len(PARTS))])
-def test_what_must_never_be_called_is_called_at_no_version(folder_of: Callable[[int], Path], part: int) -> None:
+def test_what_must_never_be_called_is_not_called_at_any_version(folder_of: Callable[[int], Path], part: int) -> None:
     called = [tuple(entry) for entry in json.loads((folder_of(part) / "called.json").read_text(encoding="utf-8"))]
     judge = ResponseValidator.of(CONTRACT, None)
     operations = [judge.operation_of(method, path.removeprefix("/api/v4")) for method, path in called]
@@ -194,7 +193,7 @@ def test_what_must_never_be_called_is_called_at_no_version(folder_of: Callable[[
 
 
 @each(SAME)
-def test_every_owed_item_of_the_table_is_verified_at_its_version(found: Seen, run: SuiteRun) -> None:
+def test_every_required_item_of_the_table_is_verified_at_its_version(found: Seen, run: SuiteRun) -> None:
     passed = found.ids(Verdict.PASSED)
     owed = {
         change.requirement
@@ -208,7 +207,7 @@ def test_every_owed_item_of_the_table_is_verified_at_its_version(found: Seen, ru
 
 
 @each(TOO_OLD)
-def test_a_service_of_the_version_before_is_told_apart(found: Seen, run: SuiteRun) -> None:
+def test_a_service_of_the_version_before_is_distinguished(found: Seen, run: SuiteRun) -> None:
     expected = {
         change.id
         for change in rows_of(run.judged)
@@ -221,7 +220,7 @@ def test_a_service_of_the_version_before_is_told_apart(found: Seen, run: SuiteRu
         if change.id in expected - TOLERATED and CONTRACT.requirements[change.requirement].level == "must"
     }
     failed = found.ids(Verdict.FAILED)
-    # What a whole operation brings is open without it; the one requirement that says of it that it is there has failed.
+    # Items of a missing operation are open; the one requirement that the operation exists has failed.
     absent = {row.requirement.id for row in found.result.rows if row.reason is Reason.OPERATION_ABSENT}
     assert owed <= failed | absent
     assert found.beyond(rows_of(run.judged)) == set()
@@ -229,7 +228,7 @@ def test_a_service_of_the_version_before_is_told_apart(found: Seen, run: SuiteRu
 
 
 @each(TOO_NEW)
-def test_a_service_of_the_version_after_fails_only_by_what_was_removed(found: Seen, run: SuiteRun) -> None:
+def test_a_service_of_the_version_after_fails_only_because_of_removals(found: Seen, run: SuiteRun) -> None:
     removed = [change for change in rows_of(run.played) if change.kind is ChangeKind.REMOVED and change.described]
     assert found.beyond(removed) == set()
     assert bool(found.ids(Verdict.FAILED)) == bool(removed)

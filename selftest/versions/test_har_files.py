@@ -1,4 +1,4 @@
-"""Files of recorded traffic: read as a stream, whatever they hold, and broken ones end with one message."""
+"""Files of recorded traffic: read as a stream, whatever they contain, and broken ones end with one message."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_what_is_no_call_of_the_api_is_passed_over_and_counted(tmp_path: Path) -> None:
+def test_entries_that_are_no_calls_of_the_api_are_skipped_and_counted(tmp_path: Path) -> None:
     deep = "[" * 100_000 + "]" * 100_000
     report = linted(
         tmp_path,
@@ -57,7 +57,7 @@ def test_what_is_no_call_of_the_api_is_passed_over_and_counted(tmp_path: Path) -
         (b"\x1f\x8b\x08\x00\x00", "is not a HAR file"),
     ],
 )
-def test_a_file_that_is_no_har_file_ends_with_one_message(
+def test_a_file_that_is_not_a_har_file_ends_with_one_message(
     conformance: Callable[..., Any],
     tmp_path: Path,
     content: bytes,
@@ -132,8 +132,8 @@ HUGE: dict[str, tuple[Callable[[], Iterator[str]], str]] = {
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing tells the most memory of one process")
-def test_memory_does_not_grow_with_what_a_file_holds(tmp_path: Path) -> None:
-    """In a process of its own, as the memory that the parser takes is not Python's to count; in one, to be quick."""
+def test_memory_does_not_grow_with_the_content_of_a_file(tmp_path: Path) -> None:
+    """In a separate process, because Python does not count the memory of the parser; in a single one, to be quick."""
     for name, (make, _) in HUGE.items():
         with (tmp_path / name).open("w", encoding="utf-8") as stream:
             stream.writelines(make())
@@ -172,8 +172,8 @@ print(Path("/proc/self/status").read_text())
 """
 
 
-def test_a_text_is_read_whole_wherever_the_file_is_cut_while_it_is_read(tmp_path: Path) -> None:
-    """Quotes and backslashes on both sides of what is read at once, which is a power of two."""
+def test_a_text_is_read_completely_wherever_the_stream_is_cut(tmp_path: Path) -> None:
+    """Quotes and backslashes on both sides of the end of a chunk, whose size is a power of two."""
     body = {"text": '\\"\\\\"' * 40_000, "more": ["\\" * number for number in range(9)]}
     for shift in range(9):
         file = tmp_path / "cut.har"
@@ -191,7 +191,7 @@ def test_a_file_that_begins_with_a_byte_order_mark_is_read(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("status", ["1e999999999", "-1", "1" * 5000, "true", "null", '"200"', "[]"])
-def test_an_entry_without_a_status_is_not_whole(tmp_path: Path, status: str) -> None:
+def test_an_entry_without_a_status_is_incomplete(tmp_path: Path, status: str) -> None:
     file = tmp_path / "odd.har"
     file.write_text(json.dumps({"log": {"entries": [call("GET", "/x", 777)]}}).replace("777", status), encoding="utf-8")
     try:
@@ -200,8 +200,8 @@ def test_an_entry_without_a_status_is_not_whole(tmp_path: Path, status: str) -> 
         assert "the JSON is broken" in str(error)  # noqa: PT017 - a number that no reader takes
 
 
-def test_an_answer_of_many_records_is_judged_to_its_last(tmp_path: Path) -> None:
-    """In pieces, so that what is wrong with one record far behind is still found, and once."""
+def test_a_response_with_many_records_is_judged_to_its_last_one(tmp_path: Path) -> None:
+    """The response is read in chunks, so a fault in a late record must still be found, and only once."""
     record = {"id": 1, "name": "Group", "web_url": "https://service.example.com/group"}
     answer = [*repeat(record, 2500), {**record, "name": 7}]
     report = linted(tmp_path, call("GET", "/projects/7/job_token_scope/groups_allowlist", 200, answer), as_of="17.7")

@@ -1,4 +1,4 @@
-"""What an upgrade would meet: told from what the target does, and only from that."""
+"""What an upgrade would meet, concluded only from what the target does."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from conformance.results.record import (
 from conformance.runner.options import Options
 from conformance.versions.readiness import Ready, affected, assess, by_cause, in_words, interval
 from selftest.conftest import run_conformance, serving
+from selftest.reads import report_of
 from selftest.reports.report_samples import FOOTER, HEADER, STORY, failed, left_open, passed, planned
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def problems(readiness: object) -> list[str]:
     return [error.message for error in Draft202012Validator(schema).iter_errors(readiness)]
 
 
-# -- worked out from two records ---------------------------------------------------------------------------------------
+# -- computed from two records -----------------------------------------------------------------------------------------
 
 
 def item(name: str, kind: str, version: str = "17.7", **more: Any) -> TableItem:
@@ -72,7 +73,7 @@ def seen(entry: TableItem, state: ItemState) -> ItemSeen:
     return ItemSeen(entry.id, state, f"{entry.id} was seen", STORY)
 
 
-def test_what_fails_only_as_of_the_newer_version_becomes_a_violation() -> None:
+def test_what_fails_only_from_the_newer_version_on_becomes_a_violation() -> None:
     before = record("17.1", passed("versions.tree"), failed("versions.going"), table=TABLE)
     after = record(
         "18.0",
@@ -98,7 +99,7 @@ def test_what_fails_only_as_of_the_newer_version_becomes_a_violation() -> None:
     assert "use another field" in text
 
 
-def test_what_was_made_already_and_what_is_gone_is_no_obstacle() -> None:
+def test_changes_that_are_made_and_items_that_are_gone_are_no_obstacle() -> None:
     after = record(
         "18.0",
         *(passed(entry.requirement) for entry in TABLE),
@@ -112,8 +113,8 @@ def test_what_was_made_already_and_what_is_gone_is_no_obstacle() -> None:
     assert "Deprecated and already gone (1)" in in_words(found)
 
 
-def test_a_headline_says_that_changes_are_not_made_yet() -> None:
-    """The text does not demand each of them, so that the answer is still 0."""
+def test_the_headline_says_that_changes_are_not_made_yet() -> None:
+    """The text does not require each of them, so the exit code is still 0."""
     after = record(
         "18.0",
         *(passed(entry.requirement) for entry in TABLE),
@@ -142,7 +143,7 @@ def test_what_could_not_be_verified_is_grouped_by_its_cause() -> None:
     ]
 
 
-def test_each_of_the_three_questions_is_answered_also_when_the_answer_is_nothing() -> None:
+def test_each_of_the_three_questions_has_an_answer_even_if_it_is_nothing() -> None:
     found = assess(None, record("18.0", *(passed(entry.requirement) for entry in TABLE), table=()), OLD, NEW)
     text = in_words(found)
     page = html.render(Facts.of(replace(record("18.0", table=TABLE), readiness=found.as_data())))
@@ -152,7 +153,7 @@ def test_each_of_the_three_questions_is_answered_also_when_the_answer_is_nothing
     assert page.count("Nothing that was seen.") == 3
 
 
-def test_what_will_be_owed_and_could_not_be_verified_keeps_the_answer_open() -> None:
+def test_a_future_requirement_that_could_not_be_verified_keeps_the_answer_open() -> None:
     after = record(
         "18.0",
         left_open("versions.tree", Reason.PREREQUISITE_MISSING, Outcome.NOT_TESTED),
@@ -187,12 +188,12 @@ def test_rows_outside_the_interval_are_left_out() -> None:
         (Version(17, 1), "21.0", "12.3 to 19.0"),
     ],
 )
-def test_an_interval_without_anything_in_it_is_refused(start: Version | None, end: str, message: str) -> None:
+def test_an_interval_without_rows_is_refused(start: Version | None, end: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         interval(start, end, "--to")
 
 
-def test_an_upgrade_touches_what_its_rows_name_and_what_is_deprecated() -> None:
+def test_an_upgrade_affects_what_its_rows_name_and_what_is_deprecated() -> None:
     found = affected(Contract.load(), OLD, NEW)
     assert {"versions.repository-tree.missing-path", "versions.audit-events.keyset-only"} <= set(found)
     assert "project-approval-configuration.record.approvers" in found
@@ -209,7 +210,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> tuple[CommandOutcome, Pat
     return run_conformance("readiness", "--from", "17.1", "--to", "18.0", "--out", "out", cwd=folder), folder / "out"
 
 
-def test_the_command_names_what_stands_against_the_newer_version(asked: tuple[CommandOutcome, Path]) -> None:
+def test_the_command_names_what_prevents_the_newer_version(asked: tuple[CommandOutcome, Path]) -> None:
     outcome, folder = asked
     assert outcome.code == ExitCode.NON_CONFORMANT, outcome.text
     found = json.loads((folder / "readiness.json").read_text(encoding="utf-8"))
@@ -223,13 +224,13 @@ def test_the_command_names_what_stands_against_the_newer_version(asked: tuple[Co
 
 def test_its_report_shows_it(asked: tuple[CommandOutcome, Path]) -> None:
     _, folder = asked
-    report = json.loads((folder / "as-of-18.0" / "report.json").read_text(encoding="utf-8"))
+    report = report_of(folder / "as-of-18.0")
     assert report["readiness"] == json.loads((folder / "readiness.json").read_text(encoding="utf-8"))
     page = (folder / "as-of-18.0" / "index.html").read_text(encoding="utf-8")
     assert "What an upgrade from 17.1 to 18.0 would meet: not ready" in page
 
 
-def test_a_run_tells_beside_its_own_verdict_what_an_upgrade_would_meet(
+def test_a_run_reports_beside_its_own_verdict_what_an_upgrade_would_meet(
     conformance: Callable[..., Any],
     write_profile: Callable[..., Path],
     tmp_path: Path,
@@ -250,9 +251,7 @@ def test_a_run_tells_beside_its_own_verdict_what_an_upgrade_would_meet(
 BRIEF = ("run", "--requirement", "versions.repository-tree.missing-path", "--ready-for", "18.0", "--out", "out")
 
 
-def test_what_may_be_done_to_a_target_holds_for_each_run_that_compares(
-    conformance: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_limits_of_a_run_apply_to_each_run_that_is_compared(conformance: Callable[..., Any], tmp_path: Path) -> None:
     outcome = conformance(*BRIEF, "--read-only", "--max-requests", "500", "--max-rps", "400")
     assert "for an upgrade from 17.7 to 18.0" in outcome.out, outcome.text
     first, *others = (read_record(place) for place in sorted((tmp_path / "out").rglob("results.jsonl"))[::-1])
@@ -264,7 +263,7 @@ def test_what_may_be_done_to_a_target_holds_for_each_run_that_compares(
         assert int(bound.partition("=")[2]) <= 500 - first.footer.requests
 
 
-def test_a_run_keeps_its_exit_code_where_nobody_can_tell_what_an_upgrade_would_meet(
+def test_a_run_keeps_its_exit_code_if_readiness_cannot_be_determined(
     conformance: Callable[..., Any],
 ) -> None:
     outcome = conformance("run", "--area", "integrations", "--ready-for", "18.0", "--max-requests", "60")
@@ -272,7 +271,7 @@ def test_a_run_keeps_its_exit_code_where_nobody_can_tell_what_an_upgrade_would_m
     assert "What an upgrade to 18.0 would meet cannot be told: the run stopped early." in outcome.err
 
 
-def test_a_question_that_is_interrupted_ends_as_an_interrupted_run(
+def test_an_interrupted_readiness_run_ends_like_an_interrupted_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(pytest, "main", lambda _: pytest.ExitCode.INTERRUPTED)
@@ -293,7 +292,7 @@ def test_a_question_that_is_interrupted_ends_as_an_interrupted_run(
         (("run", "--ready-for", "16.0"), "--ready-for: 16.0 is not newer than the target, 17.7"),
     ],
 )
-def test_a_question_that_makes_no_sense_ends_with_4(
+def test_invalid_versions_for_readiness_end_with_4(
     tmp_path: Path,
     conformance: Callable[..., Any],
     arguments: tuple[str, ...],
@@ -305,7 +304,7 @@ def test_a_question_that_makes_no_sense_ends_with_4(
     assert not list(tmp_path.rglob("results.jsonl")), "a run came before the answer"
 
 
-def test_the_question_to_a_dead_host_ends_as_a_run_there_does(
+def test_readiness_at_a_dead_host_ends_like_a_run_there(
     conformance: Callable[..., Any],
     reference: Any,
     write_profile: Callable[..., Path],

@@ -1,4 +1,4 @@
-"""Recorded traffic: what is old in it is named once, with what to use instead, and wrong answers are found."""
+"""Recorded traffic: each deprecated item is named once, with its replacement, and wrong responses are found."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-# -- what is old -------------------------------------------------------------------------------------------------------
+# -- deprecated items --------------------------------------------------------------------------------------------------
 
 CASES = {
     "a removed call": (
@@ -198,7 +198,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_old_in_a_call_is_named(tmp_path: Path, name: str) -> None:
+def test_deprecated_items_in_a_call_are_named(tmp_path: Path, name: str) -> None:
     entry, as_of, expected = CASES[name]
     report = linted(tmp_path, entry, as_of=as_of)
     named = {pair for pair in found(report) if pair[0] is not Use.VIOLATION}
@@ -208,7 +208,7 @@ def test_what_is_old_in_a_call_is_named(tmp_path: Path, name: str) -> None:
         assert expected in named
 
 
-def test_a_replacement_is_named_where_the_text_names_one(tmp_path: Path) -> None:
+def test_a_replacement_is_named_if_the_text_names_one(tmp_path: Path) -> None:
     report = linted(tmp_path, call("GET", "/users?page=1"), call("GET", "/projects/7/services", 200, []))
     by_use = {entry.use: entry.replacement for entry in report.found}
     assert by_use == {Use.REMOVED: "keyset pagination", Use.RENAMED: "GET /projects/{id}/integrations"}
@@ -220,8 +220,8 @@ def test_hints_are_no_findings(tmp_path: Path) -> None:
     assert report.findings == ()
 
 
-def test_what_only_the_service_sends_is_a_hint(tmp_path: Path) -> None:
-    """Clients cannot help it, and the specification lets a service send more than it must."""
+def test_a_deprecated_item_that_only_the_service_sends_is_a_hint(tmp_path: Path) -> None:
+    """Clients cannot avoid it, and the specification allows a service to send more than required."""
     project = {"id": 7, "ci_job_token_scope_enabled": True}
     report = linted(
         tmp_path,
@@ -262,11 +262,11 @@ def test_an_empty_tree_of_a_missing_path_is_found(
         assert report.findings[0].requirement == "versions.repository-tree.missing-path"
 
 
-def test_a_missing_path_of_a_tree_that_is_refused_is_as_it_should_be(tmp_path: Path) -> None:
+def test_a_missing_path_of_a_tree_that_is_refused_is_correct(tmp_path: Path) -> None:
     assert not linted(tmp_path, call("GET", f"{TREE}?path=no-such-folder", 404, {}), as_of="17.7").found
 
 
-def test_findings_come_first_and_in_the_same_order_each_time(tmp_path: Path) -> None:
+def test_findings_come_first_and_always_in_the_same_order(tmp_path: Path) -> None:
     wrong = {**SETTINGS, "inbound_enabled": "yes", "outbound_enabled": 7}
     entries = [
         call("GET", "/projects/7/job_token_scope", 200, wrong),
@@ -279,7 +279,7 @@ def test_findings_come_first_and_in_the_same_order_each_time(tmp_path: Path) -> 
     assert [entry.is_hint for entry in orders[0]] == sorted(entry.is_hint for entry in orders[0])
 
 
-def test_without_a_version_everything_that_any_version_ends_is_named(tmp_path: Path) -> None:
+def test_without_a_version_everything_that_any_version_removes_is_named(tmp_path: Path) -> None:
     report = linted(tmp_path, call("POST", "/projects/7/approvals", 201), call("GET", "/projects/7/job_token_scope"))
     assert (Use.REMOVED, "POST /projects/{id}/approvals is called") in found(report)
     assert not {entry.use for entry in report.found} & {Use.NOT_YET}
@@ -291,14 +291,14 @@ def test_one_thing_is_named_once_with_the_number_of_its_entries(tmp_path: Path) 
     assert (entry.change, times, report.examples[entry]) == ("17.0-users-offset-pagination", 7, (1, 2, 3))
 
 
-# -- answers held against the contract ---------------------------------------------------------------------------------
+# -- responses compared with the contract ------------------------------------------------------------------------------
 
 
 def violations(report: TrafficReport) -> list[tuple[str | None, str]]:
     return [(entry.requirement, entry.detail) for entry in report.found if entry.use is Use.VIOLATION]
 
 
-def test_an_answer_that_the_contract_rules_out_is_a_finding(tmp_path: Path) -> None:
+def test_a_response_that_violates_the_contract_is_a_finding(tmp_path: Path) -> None:
     wrong = {**SETTINGS, "inbound_enabled": "yes"}
     report = linted(tmp_path, call("GET", "/projects/7/job_token_scope", 200, wrong), as_of="17.7")
     (violation,) = violations(report)
@@ -306,28 +306,28 @@ def test_an_answer_that_the_contract_rules_out_is_a_finding(tmp_path: Path) -> N
     assert "/inbound_enabled" in violation[1]
 
 
-def test_a_right_answer_is_none(tmp_path: Path) -> None:
+def test_a_correct_response_is_no_finding(tmp_path: Path) -> None:
     report = linted(tmp_path, call("GET", "/projects/7/job_token_scope", 200, SETTINGS), as_of="17.7")
     assert (report.judged, report.findings) == (1, ())
 
 
-def test_an_answer_with_an_undocumented_success_is_a_finding(tmp_path: Path) -> None:
+def test_a_response_with_an_undocumented_success_status_is_a_finding(tmp_path: Path) -> None:
     report = linted(tmp_path, call("PATCH", "/projects/7/job_token_scope", 200, {}), as_of="17.7")
     assert violations(report) == [("job-token-scope.switch.no-content", "the status is 200; documented are 204")]
 
 
-def test_answers_in_base64_are_read(tmp_path: Path) -> None:
+def test_responses_in_base64_are_read(tmp_path: Path) -> None:
     entry = call("GET", "/projects/7/job_token_scope", 200, base64.b64encode(b'{"inbound_enabled": 1}').decode())
     entry["response"]["content"]["encoding"] = "base64"
     assert violations(linted(tmp_path, entry, as_of="17.7"))
 
 
-def test_an_answer_whose_body_was_not_recorded_is_not_judged(tmp_path: Path) -> None:
+def test_a_response_whose_body_was_not_recorded_is_not_judged(tmp_path: Path) -> None:
     report = linted(tmp_path, call("GET", "/projects/7/job_token_scope", 200), as_of="17.7")
     assert (report.calls, report.judged, dict(report.found)) == (1, 0, {})
 
 
-def test_refusals_are_nobodys_business(tmp_path: Path) -> None:
+def test_refusals_are_not_judged(tmp_path: Path) -> None:
     refused = [call("GET", "/projects/7/job_token_scope", status, "<html>") for status in (401, 403, 404, 500, 302)]
     assert not linted(tmp_path, *refused, as_of="17.7").found
 
@@ -335,7 +335,7 @@ def test_refusals_are_nobodys_business(tmp_path: Path) -> None:
 # -- the command -------------------------------------------------------------------------------------------------------
 
 
-def test_the_command_ends_with_0_when_nothing_is_found(conformance: Callable[..., Any], tmp_path: Path) -> None:
+def test_the_command_ends_with_0_if_nothing_is_found(conformance: Callable[..., Any], tmp_path: Path) -> None:
     har(tmp_path, call("GET", "/projects/7/job_token_scope", 200, SETTINGS))
     outcome = conformance("lint-traffic", "traffic.har", "--as-of", "17.7")
     assert outcome.code == 0, outcome.text

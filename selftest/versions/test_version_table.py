@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from conformance.target.embedded import profile_data
 from conformance.versions.timeline import TimelineState, timeline
 from selftest.altering import altering
 from selftest.conftest import run_conformance, serving
+from selftest.reads import rows_of
 from selftest.reports.report_samples import FOOTER, HEADER, STORY, failed, left_open, passed, planned
 
 if TYPE_CHECKING:
@@ -48,11 +48,11 @@ def test_every_item_that_can_be_observed_has_a_test() -> None:
     assert without == []
 
 
-#: What a body can send depends on the integration, so that a story of the area looks at it for those that have it.
+#: Which parameters a body can have depends on the integration, so a scenario of the area tests those that have it.
 OF_SOME_INTEGRATIONS = {"setUpIntegration.vulnerability_events", "setUpService.vulnerability_events"}
 
 
-def test_whatever_was_introduced_is_read_or_sent_by_a_test_of_the_table() -> None:
+def test_every_introduced_item_is_read_or_sent_by_a_test_of_the_table() -> None:
     """Operations, parameters of queries and bodies, fields: none is left to chance."""
     operations = {operation.id: operation for operation in CONTRACT.operations(None)}
     sent = {place for _, place in [*new_operations(INTRODUCED)["argvalues"], *new_parameters(INTRODUCED)["argvalues"]]}
@@ -66,7 +66,7 @@ def test_whatever_was_introduced_is_read_or_sent_by_a_test_of_the_table() -> Non
     assert left == OF_SOME_INTEGRATIONS
 
 
-def test_a_deprecated_item_with_a_described_replacement_is_looked_at_beside_it() -> None:
+def test_a_deprecated_item_is_compared_with_its_described_replacement() -> None:
     replaced = [change for change in CONTRACT.changes if change.kind is ChangeKind.DEPRECATED and change.replacement]
     assert {change.id for change in replaced if change.described} == {
         shown.values[0].id for shown in replaced_items(ChangeKind.DEPRECATED)["argvalues"]
@@ -100,7 +100,7 @@ def forgets_one(_: Request, response: Response) -> None:
 
 
 def faulty(service: Service) -> None:
-    """Break what the text owes, and take away what it only names."""
+    """Break what the text requires, and remove what it only names."""
     altering(service, TREE, missing_path_is_an_empty_list)
     altering(service, "GET /projects/:id/integrations", forgets_one)
     altering(service, "GET /projects/:id/packages", answer(404, {"message": "404 Not Found"}))
@@ -108,7 +108,7 @@ def faulty(service: Service) -> None:
 
 
 def lacking(service: Service) -> None:
-    """Lack everything that the text names without describing it."""
+    """Remove everything that the text names without describing it."""
     for key in (TREE, "GET /users", "GET /projects/:id", "GET /member_roles", "GET /projects/:id/packages"):
         altering(service, key, answer(404, {"message": "404 Not Found"}))
 
@@ -118,7 +118,7 @@ def outcome(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[str, dict[str, Any], list[LogEntry]]:
-    """The rows of a run of these checks alone, and every call that it made."""
+    """Return the rows of a run of these checks alone, and every call of the run."""
     folder: Path = tmp_path_factory.mktemp("table")
     with serving() as (service, base_url):
         request.param(service)
@@ -129,8 +129,7 @@ def outcome(
         arguments = ("run", "--target", "target.yaml", "--out", "out", "--", "-k", "test_version_table")
         finished = run_conformance(*arguments, cwd=folder)
     assert "Traceback" not in finished.text, finished.text
-    report = json.loads((folder / "out" / "report.json").read_text(encoding="utf-8"))
-    return request.param.__name__, {row["id"]: row for row in report["requirements"]}, calls
+    return request.param.__name__, rows_of(folder / "out"), calls
 
 
 EXPECTED = {
@@ -152,7 +151,7 @@ EXPECTED = {
 }
 
 
-def test_what_is_broken_fails_and_what_is_not_offered_does_not_apply(outcome: Any) -> None:
+def test_broken_items_fail_and_absent_ones_do_not_apply(outcome: Any) -> None:
     name, rows, _ = outcome
     found = {row: rows[row]["verdict"] for row in EXPECTED[name]}
     assert found == EXPECTED[name]
@@ -200,7 +199,7 @@ RECORD = RunRecord(
 )
 
 
-def test_each_item_stands_as_it_was_seen_or_as_its_requirement_shows() -> None:
+def test_the_state_of_each_item_is_what_was_seen_or_what_its_requirement_shows() -> None:
     found = {entry.item.id: (entry.state, entry.reached) for entry in timeline(RECORD, add_up(RECORD))}
     assert found == {
         "old-field": (TimelineState.STILL_SERVED, True),
@@ -212,7 +211,7 @@ def test_each_item_stands_as_it_was_seen_or_as_its_requirement_shows() -> None:
     }
 
 
-def test_what_is_not_offered_does_not_apply_unless_something_was_verified_or_failed() -> None:
+def test_an_absent_item_does_not_apply_unless_something_was_verified_or_failed() -> None:
     verdicts = {row.requirement.id: row.verdict for row in add_up(RECORD).rows}
     assert verdicts["versions.tree"] is Verdict.NOT_APPLICABLE
     for more, verdict in ((failed("versions.tree"), Verdict.FAILED), (passed("versions.tree"), Verdict.PASSED)):
@@ -232,8 +231,8 @@ def test_the_report_marks_the_version_of_the_target_on_the_timeline() -> None:
     assert data["timeline"][2]["verdict"] == "failed"
 
 
-def test_an_item_is_made_only_when_all_that_looked_at_it_saw_so() -> None:
-    """A field that is shown does not make up for the parameter that is not taken, in whichever order they are seen."""
+def test_an_item_is_made_only_if_all_tests_of_it_saw_so() -> None:
+    """A field that is shown does not outweigh a parameter that is not accepted, in whichever order they are tested."""
     for states in ((ItemState.MADE, ItemState.NOT_MADE), (ItemState.NOT_MADE, ItemState.MADE)):
         items = tuple(ItemSeen("new-field", state, str(state), STORY) for state in states)
         record = replace(RECORD, items=items)
@@ -241,7 +240,7 @@ def test_an_item_is_made_only_when_all_that_looked_at_it_saw_so() -> None:
         assert found["new-field"] is TimelineState.NOT_MADE
 
 
-def test_of_an_unknown_version_nothing_is_told_by_verdicts_and_no_place_is_marked() -> None:
+def test_at_an_unknown_version_verdicts_and_timeline_marks_say_nothing() -> None:
     record = replace(RECORD, header=replace(HEADER, version="unknown"))
     states = {entry.item.id: entry.state for entry in timeline(record, add_up(record))}
     assert states["old-field"] is TimelineState.STILL_SERVED

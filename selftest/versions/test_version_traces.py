@@ -1,4 +1,4 @@
-"""At an unknown version, what the target shows no trace of is open, and what it shows a trace of is owed."""
+"""At an unknown version, an item without any trace on the target is open, and an item with a trace is required."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def profile() -> Iterator[Profile]:
 
 
 class Target:
-    """What is seen of a target, and what it was asked for."""
+    """What was seen of a target, and which calls were made to look for traces."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
@@ -61,14 +61,14 @@ def target(profile: Profile) -> Target:
     return Target(profile)
 
 
-def test_an_operation_without_a_trace_excuses_all_that_is_violated_by_it(target: Target) -> None:
+def test_an_operation_without_a_trace_excuses_all_violations_that_it_causes(target: Target) -> None:
     refused = target.sees("GET", LIST, 404)
     assert "16.1" in str(target.excuse("job-token-scope.allowlist.list", refused))
     assert target.excuse("authentication.private-token", refused)
     assert target.asked.count("/projects/3/job_token_scope") == 1
 
 
-def test_one_operation_of_a_row_that_is_served_makes_all_of_it_owed(target: Target) -> None:
+def test_if_one_operation_of_a_row_is_served_the_whole_row_is_required(target: Target) -> None:
     target.sees("GET", "/projects/1/job_token_scope", 200, shown={"inbound_enabled": True})
     refused = target.sees("GET", LIST, 404)
     assert target.excuse("job-token-scope.allowlist.list", refused) is None
@@ -90,7 +90,7 @@ def test_a_parameter_without_a_trace_excuses_only_the_calls_that_send_it(target:
     )
 
 
-def test_user_names_leave_a_trace_when_they_alone_make_somebody_an_approver(target: Target) -> None:
+def test_user_names_leave_a_trace_if_they_alone_make_somebody_an_approver(target: Target) -> None:
     sent = {"name": "a", "approvals_required": 1, "usernames": ["ada"], "user_ids": []}
     ignored = target.sees("POST", RULES, 201, sent, {"users": []})
     assert target.excuse("merge-request-approvals.rules.create.usernames", ignored)
@@ -100,7 +100,7 @@ def test_user_names_leave_a_trace_when_they_alone_make_somebody_an_approver(targ
     assert target.excuse("merge-request-approvals.rules.create.usernames", ignored) is None
 
 
-def test_an_operation_that_went_is_gone_when_it_is_refused_and_never_served(target: Target) -> None:
+def test_a_removed_operation_is_gone_if_it_is_refused_and_never_served(target: Target) -> None:
     stored = CONTRACT.requirements["project-approval-configuration.change.stored"]
     assert target.traces.removed(stored) is None
     target.sees("POST", "/projects/1/approvals", 404, {})
@@ -109,6 +109,6 @@ def test_an_operation_that_went_is_gone_when_it_is_refused_and_never_served(targ
     assert target.traces.removed(stored) is None
 
 
-def test_what_always_was_owed_is_never_excused(target: Target) -> None:
+def test_what_was_always_required_is_never_excused(target: Target) -> None:
     refused = target.sees("GET", "/projects/1/approval_rules", 404)
     assert target.excuse("project-approval-rules.read", refused) is None

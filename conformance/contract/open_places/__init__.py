@@ -20,16 +20,15 @@ PAGE = HOME / "docs" / "open-places.md"
 _HEAD = """\
 # Where the specification is silent
 
-The specification leaves some things open, and contradicts itself in others. This page lists these places, and how the
-suite treats each of them: what a service may choose without failing, and what fails whatever it chose. What a service
-chose is *recorded* in the report of a run, where two runs can be compared.
+The specification leaves some things open, and contradicts itself in others. This page lists these places and says how
+the suite treats each of them: what a service may choose without failing, and what is always a failure. What a service
+chooses is *recorded* in the report of a run, and can be compared between two runs.
 
-Danger says how likely a test that overlooks the place is to fail a sound service, or to pass a broken one.
-`conformance explain ID` says more about a requirement; those marked with \\* are recorded and never judged.
+Danger says how likely a test that ignores the place is to fail a correct service, or to pass a faulty one.
+`conformance explain ID` describes a requirement; requirements marked with \\* are recorded and never judged.
 
 *Varied by* names the legal variants of the reference that choose otherwise at a place (`conformance/proof/variants/`
-says what each is like). The suite must find no fault with any of them: `python -m conformance.proof.variants FILE`
-tries all.
+describes each). The suite must find no fault in any of them: `python -m conformance.proof.variants FILE` tests all.
 
 Made from `openapi/open-places.yaml` by `python -m conformance.contract.open_places`; change it there.
 """

@@ -1,1 +1,1 @@
-"""Proof on networks that fail: a seeded proxy before a service, and the whole suite run through it."""
+"""Proof on networks that fail: a seeded proxy in front of a service, and the whole suite run through it."""

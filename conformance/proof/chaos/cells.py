@@ -1,4 +1,4 @@
-"""Sessions of the whole suite through a disturbed network, and what each came to."""
+"""Sessions of the whole suite through a disturbed network, and their results."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Subject:
     """Where it declares other features than the reference does by itself."""
 
     def made(self) -> Service:
-        """Return the service as it is when it is first started."""
+        """Return the service in its initial state."""
         service = prepared_service(version=self.version, choices=self.choices)
         for alter in self.alter:
             alter(service)
@@ -75,7 +75,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class CellResult:
-    """What became of one cell."""
+    """The result of one cell."""
 
     kind: str
     rate: float
@@ -103,12 +103,12 @@ class CellResult:
 
     @property
     def share(self) -> float:
-        """How much of what is owed was verified."""
+        """The share of the requirements that must be met that was verified."""
         return round(self.verified / self.owed, 4) if self.owed else 0.0
 
 
 def run_cell(cell: Cell) -> CellResult:
-    """Run the suite through a network; raise ContractError when it cannot be run."""
+    """Run the suite through a network; raise ContractError if it cannot be run."""
     output = io.StringIO()
     with TemporaryDirectory() as folder, patch.dict(os.environ, {"CONFORMANCE_STATE": folder}):
         out = Path(folder)
@@ -153,7 +153,7 @@ def _told(row: RequirementVerdict) -> str:
 
 @dataclass
 class _Behind:
-    """What is known of a service after the run."""
+    """What is known about a service after the run."""
 
     leftovers: tuple[str, ...] = ()
     disturbed: Mapping[str, int] = field(default_factory=dict)
@@ -161,7 +161,7 @@ class _Behind:
 
 @contextlib.contextmanager
 def _served(cell: Cell, file: Path) -> Iterator[_Behind]:
-    """Serve a service behind a network and write its profile; tell at the end what reads differently."""
+    """Serve a service behind a network and write its profile; at the end, find out which reads differ."""
     subject, behind = cell.subject, _Behind()
     service = subject.made()
     with EmbeddedServer(service) as server:
@@ -185,14 +185,14 @@ def _outages(cell: Cell, proxy: Proxy, server: EmbeddedServer) -> contextlib.Abs
     def come_back() -> None:
         if span.forgets:
             server.serve(cell.subject.made())
-            # Rules that nobody made are numbered when they are first read, so they are read in the same order again.
+            # Rules of the service get their ids when they are first read, so read them in the same order again.
             readings(server.service, server.base_url)
 
     return Outages(proxy, span.every, span.lasting, come_back)
 
 
 def readings(service: Service, base_url: str) -> dict[str, Any]:
-    """Return what an administrator reads of every project, group and merge request of the service's world, by path."""
+    """Return by path what an administrator reads of every project, group and merge request in the service's world."""
     data = profile_data(service.world, base_url, DEFAULT_VERSION)
     token = data["actors"]["admin"]["token"]
     with httpx.Client(base_url=f"{base_url}/api/v4", headers={"PRIVATE-TOKEN": token}, trust_env=False) as client:
@@ -200,7 +200,7 @@ def readings(service: Service, base_url: str) -> dict[str, Any]:
 
 
 def _read(client: httpx.Client, path: str) -> Any:
-    """Return status and body, entries of lists in no order: where something stands in a list is left open."""
+    """Return status and body, with lists sorted, because the order of entries is open."""
     found: list[Any] = []
     for page in range(1, _PAGE):
         answer = client.get(path, params={"page": page, "per_page": _PAGE})
@@ -214,7 +214,7 @@ def _read(client: httpx.Client, path: str) -> Any:
 
 
 def _paths(fixtures: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what can be read of the fixtures with nothing but their numbers."""
+    """Yield the paths of reads that need only the ids of fixtures."""
     contract = Contract.load()
     reads = [
         operation.path

@@ -24,35 +24,35 @@ def _whole(status: str, media_type: str, body: str, more: str = "") -> bytes:
 
 
 def resets_before(call: Passage) -> None:
-    """Break the connection before the service hears of the call."""
+    """Break the connection before the service gets the call."""
     call.reset()
 
 
 def resets_after(call: Passage) -> None:
-    """Break the connection when the work is done."""
+    """Break the connection after the service has handled the call."""
     call.answer()
     call.reset()
 
 
 def answers_for_the_service(call: Passage) -> None:
-    """Answer as a gateway, with a page for people; the service was asked before by about every second call."""
+    """Answer as a gateway, with an HTML page; about every second call reaches the service before."""
     if call.chance.random() < 0.5:  # noqa: PLR2004 - every second one
         call.answer()
     call.say(_of_gateway(call.chance.choice(_GATEWAY_STATUSES)))
 
 
 def finds_nothing(call: Passage) -> None:
-    """Answer as a gateway that knows of no service at the moment: nothing is there, and the service is not asked."""
+    """Answer 404 as a gateway that has no service at the moment; the call does not reach the service."""
     call.say(_whole("404 Not Found", "text/plain; charset=utf-8", "404 page not found\n"))
 
 
 def throttles(call: Passage) -> None:
-    """Refuse the call as one too many."""
+    """Refuse the call as throttled."""
     call.say(_whole("429 Too Many Requests", "text/plain", "Retry later\n", "Retry-After: 1\r\n"))
 
 
 def truncates(call: Passage) -> None:
-    """Break off in the middle of the body; where there is none, in the head."""
+    """Truncate the response in the middle of the body, or of the head if there is no body."""
     answer = call.answer()
     call.say(answer.head + answer.body[: len(answer.body) // 2] if answer.body else answer.head[:-2])
     call.reset()
@@ -69,12 +69,12 @@ def drips(call: Passage) -> None:
 
 
 def comes_late(call: Passage) -> None:
-    """Send the answer after 400 to 600 ms."""
+    """Send the response after 400 to 600 ms."""
     time.sleep(call.chance.uniform(0.4, 0.6))
     call.say(call.answer().whole)
 
 
-#: What may become of one call among many, by name.
+#: What may happen to a call, by name.
 OF_A_CALL: Mapping[str, Act] = {
     "reset-before": resets_before,
     "reset-after": resets_after,
@@ -87,14 +87,14 @@ OF_A_CALL: Mapping[str, Act] = {
 }
 
 
-#: One of these at random, except those that only delay an answer.
+#: One of these at random, except those that only delay a response.
 MIXED = "mixed"
 _MIXED = tuple(act for name, act in OF_A_CALL.items() if name not in ("slow-body", "late"))
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What becomes of the service for some seconds, again and again."""
+    """What happens to the service for some seconds, repeatedly."""
 
     every: float
     lasting: float
@@ -118,7 +118,7 @@ OF_A_TIME: Mapping[str, Span] = {
 
 @dataclass
 class Disturbed:
-    """A network that does one thing to calls, at a rate, and may be away for some seconds again and again."""
+    """A network that disturbs calls in one way, at a rate, and may repeatedly be unreachable for some seconds."""
 
     kind: str
     rate: float = 0.0
@@ -126,7 +126,7 @@ class Disturbed:
     _begun: float = field(default_factory=time.monotonic)
 
     def passes(self, call: Passage) -> str | None:
-        """Disturb a call, or let it pass."""
+        """Disturb a call, or forward it."""
         span = OF_A_TIME.get(self.kind)
         if span is not None and span.says is not None and self._is_away(span):
             call.say(span.says)

@@ -1,4 +1,4 @@
-"""The whole suite through networks that fail, one kind after the other, and faults that it must see through them."""
+"""The whole suite through networks that fail, one kind after the other, and faults that it must find nevertheless."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
 CALM = "calm"
 _OFTEN, _RARELY, _THROUGH_FAULTS = 1 / 50, 1 / 1000, 1 / 100
-#: The least share of what is owed that must be verified where one call in fifty is disturbed.
+#: The minimum share of requirements that must be verified if one call in fifty is disturbed.
 _SHARE = 0.95
-#: Every cell ends after so many minutes, so that the longest time for all of them is known.
+#: Every cell ends after this number of minutes, so the maximum time for all of them is known.
 _MOST_MINUTES = 12
-#: What cells take on two cores, on average.
+#: How long cells take on two cores, on average.
 _USUAL_SECONDS = 60
 _DRAWN = ("--max-examples=3", f"--minutes={_MOST_MINUTES}")
-#: Where every answer comes late: the whole suite would take hours. One area that only reads, and one that writes.
+#: For late responses the whole suite would take hours. One area that only reads, and one that writes.
 _LATE_AREAS = ("--area=code-completion", "--area=project-approval-configuration")
 _VARIANTS = ("hides-what-it-refuses", "always-200", "unprocessable-problems")
 _FAULTS = 30
 
-#: A cell by kind, rate and the name of its subject: what a process of its own can be told.
+#: A cell as kind, rate and name of its subject, which can be passed to another process.
 Key = tuple[str, float, str]
 
 
@@ -54,7 +54,7 @@ def every_cell(faults: int) -> list[Key]:
     variants = [(kind, _OFTEN, name) for name in _VARIANTS for kind in ("reset-after", "gateway")]
     contract = Contract.load()
     written = (fault for fault in all_faults(contract, None) if fault.sort == "written")
-    # A violation of a requirement that is only advised makes no run fail.
+    # A violation of a recommendation fails no run.
     names = sorted(fault.name for fault in written if contract.requirements[fault.requirement].level == "must")
     chosen = random.Random(1).sample(names, min(faults, len(names)))  # noqa: S311 - a sample is no secret
     return [*calm, *kinds, *variants, *((MIXED, _THROUGH_FAULTS, name) for name in chosen)]
@@ -77,12 +77,12 @@ def run_key(key: Key) -> CellResult:
 
 
 def is_fault(result: CellResult) -> bool:
-    """Tell whether the service of a cell has a fault, which is to be seen."""
+    """Tell whether the service of a cell has a fault, which must be found."""
     return result.kind == MIXED and result.rate == _THROUGH_FAULTS
 
 
 def is_as_promised(result: CellResult, found: Sequence[CellResult] = ()) -> bool:
-    """Tell whether a cell came to what the suite promises of it; `found` are those that it is compared with."""
+    """Tell whether a cell has the result that the suite promises; `found` are the results for comparison."""
     if is_fault(result):
         return result.verdict == RunVerdict.NON_CONFORMANT
     if result.failures or left_beyond_calm(result, found):
@@ -93,18 +93,18 @@ def is_as_promised(result: CellResult, found: Sequence[CellResult] = ()) -> bool
 
 
 def left_beyond_calm(result: CellResult, found: Sequence[CellResult]) -> set[str]:
-    """Return what a run left that the same service on a calm network is without; nothing where that was not run."""
-    calm = calm_twin(result, found)
+    """Return what a run left changed that the same service on a calm network did not; nothing if that was not run."""
+    calm = on_a_calm_network(result, found)
     return set(result.leftovers) - set(calm.leftovers) if calm is not None and not is_fault(result) else set()
 
 
-def calm_twin(result: CellResult, found: Sequence[CellResult]) -> CellResult | None:
-    """Return what became of the same service on a calm network; None where that was not run."""
+def on_a_calm_network(result: CellResult, found: Sequence[CellResult]) -> CellResult | None:
+    """Return the result for the same service on a calm network; None if that was not run."""
     return next((one for one in found if one.kind == CALM and one.subject == result.subject), None)
 
 
 def run_all(keys: Sequence[Key], workers: int, seconds: float | None, tell: Callable[[CellResult], None]) -> None:
-    """Run cells in several processes and tell of each; begin none when the seconds are over. None means all."""
+    """Run cells in several processes and report each; start none after the given seconds. None means all."""
     started = time.monotonic()
     with processes(workers) as pool:
         left = iter(keys)
@@ -118,7 +118,7 @@ def run_all(keys: Sequence[Key], workers: int, seconds: float | None, tell: Call
 
 
 def published(found: Sequence[CellResult], possible: int) -> dict[str, Any]:
-    """Return the matrix with its denominators; what a calm network leaves behind as well does not count as left."""
+    """Return the matrix with its denominators; changes that also stay on a calm network do not count."""
     calm = next((one.leftovers for one in found if one.kind == CALM), ())
     cells, faults = [one for one in found if not is_fault(one)], [one for one in found if is_fault(one)]
     often = [one.share for one in cells if one.rate != _RARELY]
@@ -130,7 +130,7 @@ def published(found: Sequence[CellResult], possible: int) -> dict[str, Any]:
         "rare_cells_conformant": sum(one.rate == _RARELY and one.verdict == RunVerdict.CONFORMANT for one in cells),
         "leftovers": sum(len(left_beyond_calm(one, found)) for one in cells),
         "left_by_a_calm_run": len(calm),
-        "without_a_calm_run_of_the_same_service": sum(calm_twin(one, found) is None for one in cells),
+        "without_a_calm_run_of_the_same_service": sum(on_a_calm_network(one, found) is None for one in cells),
         "faults": {
             "killed": sum(is_as_promised(one) for one in faults),
             "tried": len(faults),
@@ -154,7 +154,7 @@ def published(found: Sequence[CellResult], possible: int) -> dict[str, Any]:
 def main(  # noqa: PLR0913 - the options of a command
     file: Path, *, kinds: tuple[str, ...], faults: int, seconds: float | None, sample: str | None, workers: int
 ) -> None:
-    """Run the suite through networks that fail, and write to FILE what became of it."""
+    """Run the suite through networks that fail, and write the results to FILE."""
     calm, *keys = [key for key in every_cell(faults) if not kinds or key[0] in {CALM, *kinds}]
     if seconds is not None:
         keys = sampled(keys, sample)

@@ -1,4 +1,4 @@
-"""A proxy before a service that does to calls what networks and gateways do: seeded, so that a run can be repeated."""
+"""A proxy that disturbs calls to a service as networks and gateways do: seeded, so that a run can be repeated."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 _HOST = "127.0.0.1"
 _WITHOUT_BODY = (b"204", b"304")
 _SECONDS_OF_AN_ANSWER = 60
-#: How long the end of a connection is waited for, while an answer may still be on its way.
+#: How long to wait for the end of a connection while a response may still arrive.
 _SECONDS_OF_AN_ENDING = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A request or an answer, byte for byte."""
+    """A request or a response, byte for byte."""
 
     head: bytes
     """Up to and with the empty line."""
@@ -32,7 +32,7 @@ class Message:
 
     @property
     def whole(self) -> bytes:
-        """All of it."""
+        """All bytes of the message."""
         return self.head + self.body
 
 
@@ -47,7 +47,7 @@ class Passage:
     service: Service
 
     def answer(self) -> Message:
-        """Let the service do what the call asks for, and return what it answers; raise OSError when it does not."""
+        """Let the service handle the call, and return its response; raise OSError if there is none."""
         return self.service.ask(self.request)
 
     def say(self, data: bytes) -> None:
@@ -55,27 +55,27 @@ class Passage:
         self.client.sendall(data)
 
     def reset(self) -> None:
-        """Break the client's connection, so that it is told of a reset."""
+        """Close the client's connection with a TCP reset."""
         _reset(self.client)
 
 
 class Network(Protocol):
-    """What stands between a client and a service."""
+    """The network between a client and a service."""
 
     def passes(self, call: Passage) -> str | None:
-        """Bring a call to the service and its answer back, or not; return what was done to it, if anything."""
+        """Forward a call to the service and return its response, or not; return the kind of disturbance, if any."""
 
 
 class Service:
     """A connection to the service behind the proxy."""
 
     def __init__(self, port: int) -> None:
-        """Speak to the service at a port of this machine; nothing is sent yet."""
+        """Connect to the service at a port of this machine; nothing is sent yet."""
         self._port = port
         self._opened: tuple[socket.socket, BinaryIO] | None = None
 
     def ask(self, request: Message) -> Message:
-        """Send a request and return the answer; raise OSError when none comes."""
+        """Send a request and return the response; raise OSError if none comes."""
         if self._opened is None:
             connection = socket.create_connection((_HOST, self._port), timeout=_SECONDS_OF_AN_ANSWER)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -97,7 +97,7 @@ class Service:
 
 @dataclass
 class Proxy:
-    """Passes calls on to the service at a port of this machine, by way of a network; use it with `with`."""
+    """Forwards calls to the service at a port of this machine, through a network; use it with `with`."""
 
     port_behind: int
     network: Network
@@ -111,36 +111,36 @@ class Proxy:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        """Begin the random numbers at the seed."""
+        """Seed the random numbers."""
         self._chance = random.Random(self.seed)  # noqa: S311 - no secret
 
     @property
     def base_url(self) -> str:
-        """The address that clients are to call."""
+        """The address for clients."""
         return f"http://{_HOST}:{self._port}"
 
     def __enter__(self) -> Self:
-        """Take connections from now on, at a free port."""
+        """Accept connections from now on, at a free port."""
         self.up()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Take none any more, and break those that are open."""
+        """Accept no more connections, and break those that are open."""
         self.down()
 
     def up(self) -> None:
-        """Take connections, at the same port as before."""
+        """Accept connections, at the same port as before."""
         self._listener = socket.create_server((_HOST, self._port), backlog=256)
         self._port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 
     def down(self) -> None:
-        """Refuse connections from now on, and break those that are open; whoever calls again is told of it."""
+        """Refuse new connections with a reset, and break those that are open."""
         listener, self._listener = self._listener, None
         if listener is not None:
-            with suppress(OSError):  # who waits in accept wakes up by this, not by close
+            with suppress(OSError):  # this wakes up a thread that waits in accept, which close does not
                 listener.shutdown(socket.SHUT_RDWR)
             listener.close()
         with self._lock:
@@ -171,7 +171,7 @@ class Proxy:
             stream = stack.enter_context(client.makefile("rb"))
             while (request := read_message(stream)) is not None:
                 with self._lock:
-                    if client not in self._open:  # it was broken while this was on its way
+                    if client not in self._open:  # the connection broke while the response was on its way
                         return
                     chance = random.Random(self._chance.random())  # noqa: S311 - no secret
                 self._pass(Passage(request, chance, client, service))
@@ -188,7 +188,7 @@ class Proxy:
 
 
 def read_message(stream: BinaryIO, *, is_answer_to_head: bool = False) -> Message | None:
-    """Return the next request or answer on a connection; None at its end. Raise OSError when the connection breaks."""
+    """Return the next request or response on a connection; None at its end. Raise OSError if the connection breaks."""
     lines = [stream.readline()]
     while lines[-1] not in (b"\r\n", b"\n", b""):
         lines.append(stream.readline())
@@ -223,7 +223,7 @@ def _chunks(stream: BinaryIO) -> list[bytes]:
 
 
 def _reset(connection: socket.socket) -> None:
-    """Break a connection, so that the other side is told of a reset, and who reads here wakes up."""
+    """Close a connection with a TCP reset, and wake up a thread that reads from it."""
     with suppress(OSError):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     with suppress(OSError):
@@ -235,14 +235,14 @@ class Outages(threading.Thread):
     """Takes a proxy down for some seconds, again and again, while a context lasts."""
 
     def __init__(self, proxy: Proxy, every: float, lasting: float, at_return: Callable[[], None]) -> None:
-        """Let the first one come after half of the time between two; `at_return` is called before each one ends."""
+        """Start the first outage after half an interval; `at_return` is called before each outage ends."""
         super().__init__(daemon=True)
         self._proxy, self._every, self._lasting = proxy, every, lasting
         self._at_return = at_return
         self._over = threading.Event()
 
     def run(self) -> None:
-        """Let outages come until the context ends."""
+        """Make outages until the context ends."""
         pause = self._every / 2
         while not self._over.wait(pause):
             self._proxy.down()
@@ -260,6 +260,6 @@ class Outages(threading.Thread):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let no further outage come, and return when the proxy is up."""
+        """Make no further outage, and return when the proxy is up."""
         self._over.set()
         self.join()

@@ -1,8 +1,8 @@
-"""Foreign faults: small deviations of the reference, written by whoever knows the specification and not the tests.
+"""Foreign faults: small deviations of the reference, whose authors know the specification but not the tests.
 
-They belong to no requirement. A run of the whole suite against each, as operators run it, shows what the suite sees
-that nobody tuned it to: `faults` returns them. They are sorted by area of the specification, a folder or a file for
-each, and within a folder by what goes wrong.
+They belong to no requirement. The whole suite is run against each, as operators run it. This shows what the suite
+finds without having been tuned to it. `faults` returns them. Each area of the specification has a folder or a file; the
+files of a folder differ in what goes wrong.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from conformance.proof.foreign.registry import FOREIGN, ForeignFault
 
 __all__ = ["ForeignFault", "faults"]
 
-#: What runs faults, and holds none.
+#: Modules that run faults, and contain none.
 _RUNNING = tuple(f"{__name__}.{name}" for name in ("__main__", "running"))
 
 
 @cache
 def faults() -> tuple[ForeignFault, ...]:
-    """Return all foreign faults, area by area and file by file, in the order in which they stand there."""
+    """Return all foreign faults, by area and file, in the order of the file."""
     for module in pkgutil.walk_packages(__path__, f"{__name__}."):
         if module.name not in _RUNNING:
             importlib.import_module(module.name)

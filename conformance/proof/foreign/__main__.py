@@ -1,4 +1,4 @@
-"""`python -m conformance.proof.foreign FILE`: the suite against each foreign fault, as operators run it."""
+"""`python -m conformance.proof.foreign FILE`: run the suite against each foreign fault, as operators run it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conformance.errors import ExitCode
 from conformance.proof.figures import FILE, WORKERS, write_figures
 from conformance.proof.foreign import faults
 
-# A process that is spawned finds functions of this module under another name: what it runs stands elsewhere.
+# A spawned process knows the functions of this module by another module name, so what it runs is in another module.
 from conformance.proof.foreign.running import Sight, seen
 from conformance.proof.processes import processes
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @WORKERS
 @FILE
 def main(file: Path, *, names: tuple[str, ...], seconds: float | None, workers: int) -> None:
-    """Show which foreign faults the suite sees, and write to FILE what failed for each."""
+    """Show which foreign faults the suite finds, and write to FILE what failed for each."""
     found: list[dict[str, Any]] = json.loads(file.read_text("utf-8"))["results"] if seconds and file.is_file() else []
     known = {one["fault"] for one in found}
     chosen = [one for one in faults() if not names or {one.name, one.dimension} & {*names}]

@@ -34,26 +34,26 @@ def _renaming(service: Service, change: Any) -> None:
 
 @foreign(NEIGHBOUR, "Approval rules: name")
 def names_of_rules_are_escaped(service: Service) -> None:
-    """Names of rules are stored as they stand in HTML: `&` becomes `&amp;`."""
+    """Names of rules are stored HTML-escaped: `&` becomes `&amp;`."""
     _renaming(service, html.escape)
 
 
 @foreign(NEIGHBOUR, "Approval rules: name")
 def names_of_rules_are_kept_in_latin_1(service: Service) -> None:
-    """What an older character set lacks becomes a question mark in the names of rules."""
+    """Characters that an older character set lacks become question marks in the names of rules."""
     _renaming(service, lambda name: name.encode("latin-1", "replace").decode("latin-1"))
 
 
 @foreign(NEIGHBOUR, "Approval rules: name")
 def names_of_rules_are_cut_after_thirty_characters(service: Service) -> None:
-    """Names of rules are cut after thirty characters, and the answer says nothing of it."""
+    """Names of rules are cut after thirty characters, and the answer does not say so."""
     _renaming(service, lambda name: name[:30])
 
 
 # A name is a string.
 @foreign(NEIGHBOUR, "Approval rules: name")
 def names_end_before_a_picture(service: Service) -> None:
-    """The name of a new rule is cut before the first character of four bytes, as an old encoding does it."""
+    """The name of a new rule is cut before the first character of four bytes, as in an old encoding."""
 
     @instead(service.approval_rules, "add_rule")
     def _(add: Any, candidate: Any) -> Any:
@@ -63,7 +63,7 @@ def names_end_before_a_picture(service: Service) -> None:
 
 @foreign(STORY, "Approval rule: name")
 def names_are_escaped_by_an_update(service: Service) -> None:
-    """An update stores the name of a rule as it would stand in a page: an ampersand becomes an entity."""
+    """An update stores the name of a rule HTML-escaped: an ampersand becomes an entity."""
 
     @instead(service.approval_rules, "update_rule")
     def _(update_rule: Any, subject: Any, rule: Any, wanted: Any, caller: Any) -> Any:
@@ -75,7 +75,7 @@ def names_are_escaped_by_an_update(service: Service) -> None:
 # A name is the text that was sent.
 @foreign(NEIGHBOUR, "Approval rules: name")
 def a_name_ends_where_a_letter_takes_four_bytes(service: Service) -> None:
-    """The table knows letters of three bytes: a name is cut before the first one of four."""
+    """The table allows characters of three bytes: a name is cut before the first one of four."""
 
     @instead(service.approval_rules, "require_possible")
     def _(require: Any, rule: Any) -> None:
@@ -89,7 +89,7 @@ def a_name_ends_where_a_letter_takes_four_bytes(service: Service) -> None:
 
 @foreign(STORY, "User reference")
 def eligible_approvers_have_their_neighbours_username(service: Service) -> None:
-    """Eligible approvers have the username of the one before them in the list."""
+    """Each eligible approver has the username of the previous one in the list."""
 
     @instead(service.approval_rules, "present")
     def _(present: Any, rule: Any, viewer: Any, barred: Any = ()) -> Any:
@@ -123,7 +123,7 @@ def branches_of_rules_have_the_name_of_the_default(service: Service) -> None:
 
 @foreign(AGAIN, "Approval rules: users")
 def readers_do_not_see_themselves(service: Service) -> None:
-    """The users of a rule are shown without whoever reads it."""
+    """A caller who is a user of a rule is missing in it when reading it."""
 
     @instead(service.approval_rules, "present")
     def _(present: Any, rule: Any, viewer: Any, barred: Any = ()) -> Any:
@@ -134,7 +134,7 @@ def readers_do_not_see_themselves(service: Service) -> None:
 # One hidden group is enough.
 @foreign(COUNT, "Approval rules: contains_hidden_groups")
 def groups_are_hidden_if_all_are(service: Service) -> None:
-    """A rule with a hidden group beside one that may be viewed says that it contains no hidden group."""
+    """A rule with a hidden group and a visible one says that it contains no hidden group."""
     rules = service.approval_rules
 
     @instead(rules, "present")
@@ -144,10 +144,10 @@ def groups_are_hidden_if_all_are(service: Service) -> None:
         return shown
 
 
-# The parameter is there from 15.8, and not only after it.
+# The parameter exists from 15.8 on, and not only in later versions.
 @foreign(VERSIONS, "Versioning: 15.8, usernames", version="15.8")
 def usernames_come_one_version_later(service: Service) -> None:
-    """The version is compared with `>` where `>=` is meant: at 15.8 the parameter is passed over."""
+    """The version is compared with `>` instead of `>=`: at 15.8 the parameter is ignored."""
     item = "/:approval_rule_id"
 
     @handling(
@@ -166,7 +166,7 @@ def usernames_come_one_version_later(service: Service) -> None:
 
 @foreign(CALLER_AND_VALUE, "Approval rule: contains_hidden_groups")
 def hidden_groups_are_told_as_the_first_reader_saw_it(service: Service) -> None:
-    """Whether a rule has hidden groups is worked out for the first who looks, and told to everybody."""
+    """Whether a rule has hidden groups is computed for its first reader, and shown to everybody."""
     kept: dict[tuple[int, Any], bool] = {}
 
     @instead(service.approval_rules, "present")
@@ -178,7 +178,7 @@ def hidden_groups_are_told_as_the_first_reader_saw_it(service: Service) -> None:
 
 @foreign(COUNT, "Approval rule: groups; group_ids")
 def groups_inside_each_other_become_one(service: Service) -> None:
-    """Of a group and a group inside it only the outer one is stored, as it holds the members of both."""
+    """If a group and a subgroup of it are sent, only the outer one is stored, as it has the members of both."""
     rules = service.approval_rules
 
     @instead(rules, "groups_named")
@@ -196,7 +196,7 @@ def groups_inside_each_other_become_one(service: Service) -> None:
 
 @foreign(COUNT, "Approval rule: users; user_ids, group_ids")
 def users_of_a_named_group_are_left_out(service: Service) -> None:
-    """A user who is a member of a group that the same call names is not stored as a user: it would be twice."""
+    """A user who is a member of a group in the same call is not stored as a user, because that would be redundant."""
     rules = service.approval_rules
 
     @instead(rules, "users_named")
@@ -211,7 +211,7 @@ def users_of_a_named_group_are_left_out(service: Service) -> None:
 
 @foreign(STORY, "User reference")
 def eligible_users_have_their_name_for_username(service: Service) -> None:
-    """In eligible_approvers the username is the name once more."""
+    """In eligible_approvers, username has the value of name."""
 
     @instead(service.approval_rules, "present")
     def _(present: Any, *rule: Any) -> Any:
@@ -222,7 +222,7 @@ def eligible_users_have_their_name_for_username(service: Service) -> None:
 
 @foreign(STORY, "Group reference")
 def groups_forget_what_is_around_them(service: Service) -> None:
-    """The reference of a group inside another one looks as if it were at the top level."""
+    """The reference of a subgroup looks as if it were a top-level group."""
 
     @instead(service.present, "group")
     def _(shown: Any, group: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Changes of a service that several faults are made of: what it reads, finds, answers or keeps otherwise."""
+"""Changes of a service that several faults share: what it reads, finds, answers or stores differently."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from conformance.reference.areas.approval_rule_records import Level
     from conformance.reference.http import Request
 
-#: The last character that takes three bytes at most, as older encodings of databases have them.
+#: The last character that takes at most three bytes, which is the limit of older encodings of databases.
 LAST_OF_THREE_BYTES = 65535
-#: How long the slower of two calls that meet waits before it acts.
+#: How long the slower of two concurrent calls waits before it acts.
 SLOWER_CALL_SECONDS = 0.06
-#: How long the quicker one waits: it acts while the other one still does.
+#: How long the quicker one waits: it acts while the slower one is still waiting.
 QUICKER_CALL_SECONDS = 0.03
 
 
 def changing_the_status(service: Service, change: Any) -> None:
-    """Let `change` alter the approval status that is shown; it gets the merge request as well."""
+    """Alter the approval status before it is shown; `change` also gets the merge request."""
 
     @instead(service.merge_request_approvals, "status")
     def _(status: Any, merge_request: Any, viewer: Any) -> Any:
@@ -37,7 +37,7 @@ def changing_the_status(service: Service, change: Any) -> None:
 
 
 def changing_entries(service: Service, change: Any) -> None:
-    """Let `change` alter each project of an allowlist that is listed; it gets the request as well."""
+    """Alter each project of an allowlist before it is shown; `change` also gets the request."""
 
     @handling(service, "GET /projects/:id/job_token_scope/allowlist")
     def _(handler: Any, request: Any) -> Any:
@@ -49,7 +49,7 @@ def changing_entries(service: Service, change: Any) -> None:
 
 
 def cutting_a_list(service: Service, field: str, cut: Any, home: str = "") -> None:
-    """Let `cut` shorten a list of a new rule, at one level or at all of them."""
+    """Shorten a list of a new rule with `cut`, at one level or at all levels."""
 
     @instead(service.approval_rules, "create_rule")
     def _(create: Any, subject: Any, at: Any, wanted: Any, caller: Any) -> Any:
@@ -60,24 +60,24 @@ def cutting_a_list(service: Service, field: str, cut: Any, home: str = "") -> No
 
 
 def without_parameters(request: Any, *names: str) -> None:
-    """Take parameters out of a request."""
+    """Remove parameters from a request."""
     values = request.parameters._values
     request.parameters._values = {name: value for name, value in values.items() if name not in names}
 
 
 def with_parameters(request: Any, values: Mapping[str, Any]) -> None:
-    """Let a request say this as well."""
+    """Add parameters to a request."""
     request.parameters._values = {**request.parameters._values, **values}
 
 
 def merge_requests_of_the_project(service: Service, merge_request: Any) -> list[Any]:
-    """Return all merge requests of the project of one of them."""
+    """Return all merge requests of the project of a merge request."""
     known = service.repositories.merge_requests.values()
     return [one for one in known if one.project_id == merge_request.project_id]
 
 
 def is_rule_of_a_merge_request(service: Service, rule: Any, project: Any) -> bool:
-    """Say whether a rule belongs to a merge request of this project."""
+    """Tell whether a rule belongs to a merge request of this project."""
     own = [one for one in service.repositories.merge_requests.values() if one.project_id == project.id]
     return rule is not None and rule.home in {home_of(one) for one in own}
 
@@ -93,7 +93,7 @@ def listing_no_groups(service: Service, key: str) -> None:
 
 
 def finding_any_rule(service: Service, key: str, level: Level) -> None:
-    """Let an operation find any rule of a level, whatever it belongs to."""
+    """Let an operation find any rule of a level, even one of another project, group or merge request."""
 
     @handling(service, key)
     def _(handler: Any, request: Any) -> Any:
@@ -121,10 +121,9 @@ def acting_on_what_was(service: Service, table: Any, *keys: str) -> None:
 
 
 def overtaken(service: Service, slow: str, quick: str, look: Callable[[], Any], write: Callable[..., Any]) -> None:
-    """
-    Let an operation act on what it saw before another one acted that came at the same time.
+    """Let an operation act on a state from before a concurrent operation.
 
-    `look` says what it saw; `write` gets that and the request, before the operation acts.
+    `look` reads that state; `write` gets it and the request, before the operation acts.
     """
     seen: dict[int, Any] = {}
 
@@ -144,7 +143,7 @@ def overtaken(service: Service, slow: str, quick: str, look: Callable[[], Any], 
 
 
 def last_to_come(service: Service, *keys: str) -> Callable[[], Request]:
-    """Let operations wait a moment before they act; return what gives the request that came last by then."""
+    """Let operations wait a moment before they act; return a function that gives the request that arrived last."""
     came: list[Request] = []
 
     async def wait(request: Request) -> None:
@@ -157,7 +156,7 @@ def last_to_come(service: Service, *keys: str) -> Callable[[], Request]:
 
 
 def asking_otherwise(service: Service, key: str, change: Callable[[Any, bytes], bytes]) -> None:
-    """Let an operation read another query than the one that was sent."""
+    """Let an operation read a query other than the one that was sent."""
 
     @handling(service, key)
     def _(handler: Any, request: Any) -> Any:
@@ -166,7 +165,7 @@ def asking_otherwise(service: Service, key: str, change: Callable[[Any, bytes], 
 
 
 def answering(service: Service, key: str, change: Any) -> None:
-    """Let an operation answer with another content than the one it made."""
+    """Let an operation answer with content other than its own."""
 
     @handling(service, key)
     def _(handler: Any, request: Any) -> Any:
@@ -177,7 +176,7 @@ def answering(service: Service, key: str, change: Any) -> None:
 
 
 def undoing(service: Service, *keys: str, when: Any = lambda _: True) -> None:
-    """Let operations answer, and bring back what was before; `when` says for which requests."""
+    """Let operations answer, and then restore the former state; `when` says for which requests."""
 
     @handling(service, *keys)
     def _(handler: Any, request: Any) -> Any:

@@ -52,7 +52,7 @@ def _taking_tokens(service: Service, meant: Any) -> None:
 
 @foreign(NEIGHBOUR, "Authentication: access token")
 def tokens_may_have_something_in_front(service: Service) -> None:
-    """A token with something in front of it is taken for the one that was given out."""
+    """A token with additional characters before it is accepted."""
 
     @instead(service.access, "token_text")
     def _(text: Any, request: Any) -> str:
@@ -62,26 +62,26 @@ def tokens_may_have_something_in_front(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Authentication: access token")
 def tokens_in_other_case_are_taken(service: Service) -> None:
-    """A token in other case is taken for the one that was given out."""
+    """A token in another case is accepted."""
     _taking_tokens(service, lambda sent, value: sent.lower() == value.lower())
 
 
 @foreign(NEIGHBOUR, "Authentication: access token")
 def cut_tokens_are_taken(service: Service) -> None:
-    """A token without its last sign is taken for the whole."""
+    """A token without its last character is accepted."""
     _taking_tokens(service, lambda sent, value: sent == value[:-1])
 
 
 @foreign(NEIGHBOUR, "Authentication: access token")
 def tokens_with_more_behind_are_taken(service: Service) -> None:
-    """A token with more behind it is taken for the one that was given out."""
+    """A token with additional characters after it is accepted."""
     _taking_tokens(service, lambda sent, value: sent.startswith(value))
 
 
-# Every call needs a caller of its own who may make it.
+# Every call needs its own caller, who must be allowed to make it.
 @foreign(AGAIN, "Authentication: 1")
 def pages_are_remembered_for_whoever_comes(service: Service) -> None:
-    """A page of a list that somebody read is given to everybody who asks for the same address."""
+    """A page of a list that somebody has read is served to everybody who requests the same URL."""
     seen: dict[tuple[bytes, bytes], Any] = {}
 
     def remember(_: Any, request: Any, answer: Any) -> Any:
@@ -98,7 +98,7 @@ def pages_are_remembered_for_whoever_comes(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Authentication 2")
 def tokens_are_compared_in_any_case(service: Service) -> None:
-    """A token in other letters is taken for the one that was issued."""
+    """Tokens are compared case-insensitively."""
 
     @instead(service.access, "token_text")
     def _(read: Any, request: Any) -> str:
@@ -108,7 +108,7 @@ def tokens_are_compared_in_any_case(service: Service) -> None:
 
 @foreign(AT_ONCE, "Authentication: role requirements, two callers")
 def who_calls_right_before_a_maintainer_counts_as_one(service: Service) -> None:
-    """The caller is kept where all requests find it: who reads a scope is taken for who came while that waited."""
+    """The caller is stored in a shared object: a reader of a scope is treated as a caller who came a moment later."""
     key = f"GET {SCOPE}"
     last = last_to_come(service, key)
 
@@ -123,7 +123,7 @@ def who_calls_right_before_a_maintainer_counts_as_one(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Common conventions: :id is an integer or a URL-encoded path")
 def projects_of_subgroups_have_no_path(service: Service) -> None:
-    """A path is taken for a group and a project: with a subgroup between them, the project is not found."""
+    """A path is parsed as one group and a project: a project in a subgroup is not found."""
 
     @instead(service.access, "visible_project")
     def _(visible: Any, caller: Any, reference: str) -> Any:
@@ -134,7 +134,7 @@ def projects_of_subgroups_have_no_path(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Common conventions: id")
 def ids_wrap_around(service: Service) -> None:
-    """A number beyond 32 bits names the project that is left when they are cut off."""
+    """A number beyond 32 bits identifies the project that remains after truncation."""
 
     @instead(service.identities, "find_project")
     def _(find: Any, reference: str) -> Any:
@@ -145,7 +145,7 @@ def ids_wrap_around(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Common conventions: path")
 def paths_are_read_by_their_beginning(service: Service) -> None:
-    """A path that goes on behind that of a project names the project."""
+    """A path that continues after the path of a project identifies that project."""
 
     @instead(service.identities, "find_project")
     def _(find: Any, reference: str) -> Any:
@@ -157,7 +157,7 @@ def paths_are_read_by_their_beginning(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Common conventions: path")
 def groups_are_found_by_their_last_part(service: Service) -> None:
-    """The last part of a path alone names a group that lies in another one."""
+    """The last part of a path alone identifies a subgroup."""
 
     @instead(service.identities, "find_group")
     def _(find: Any, reference: str) -> Any:
@@ -169,7 +169,7 @@ def groups_are_found_by_their_last_part(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Common conventions: :id is a URL-encoded path")
 def paths_of_projects_are_decoded_twice(service: Service) -> None:
-    """The path is decoded by the router and by the handler: a text that is no path of a project names one."""
+    """The router and the handler both decode the path: a text that is not the path of a project identifies one."""
 
     @instead(service.access, "visible_project")
     def _(visible: Any, caller: Any, reference: str) -> Any:
@@ -179,10 +179,10 @@ def paths_of_projects_are_decoded_twice(service: Service) -> None:
 # -- requests and answers ----------------------------------------------------------------------------------------------
 
 
-# Requests are JSON, and the media type may say in which encoding.
+# Requests are JSON, and the media type may state the encoding.
 @foreign(FORM_SENT, "Conventions: requests are JSON")
 def json_with_a_charset_is_not_read(service: Service) -> None:
-    """The content type is compared as a whole: behind `application/json; charset=utf-8` no body is read."""
+    """The content type is compared as a whole: with `application/json; charset=utf-8` the body is ignored."""
 
     @instead(service.access, "admit")
     def _(admit: Any, request: Any) -> None:
@@ -193,7 +193,7 @@ def json_with_a_charset_is_not_read(service: Service) -> None:
 
 @foreign(FORM_SENT, "Conventions: requests are JSON")
 def bodies_are_read_in_an_older_character_set(service: Service) -> None:
-    """The bytes of a body are taken for Latin-1: what was not escaped comes back as other letters."""
+    """The bytes of a body are decoded as Latin-1: unescaped non-ASCII characters change."""
 
     @instead(service.access, "admit")
     def _(admit: Any, request: Any) -> None:
@@ -202,10 +202,10 @@ def bodies_are_read_in_an_older_character_set(service: Service) -> None:
         admit(request)
 
 
-# An answer is JSON to its end.
+# A response is complete JSON.
 @foreign(NEIGHBOUR, "Requests and responses are JSON")
 def answers_are_as_long_as_they_have_letters(service: Service) -> None:
-    """The length of an answer is counted in letters, and one with letters of two bytes is cut at its end."""
+    """The length of a response is counted in characters, so one with characters of two bytes is truncated."""
 
     def cut(_route: Any, _request: Any, answer: Any) -> Any:
         if not answer.has_content:
@@ -223,7 +223,7 @@ def answers_are_as_long_as_they_have_letters(service: Service) -> None:
 # Each of the two parameters may be sent alone.
 @foreign(PAGES, "Conventions: offset pagination, page and per_page")
 def pages_have_their_usual_length_unless_a_page_is_named(service: Service) -> None:
-    """Where page is not sent, per_page is passed over."""
+    """If page is not sent, per_page is ignored."""
 
     @handling(service, *_LISTS)
     def _(handler: Any, request: Any) -> Any:
@@ -232,10 +232,10 @@ def pages_have_their_usual_length_unless_a_page_is_named(service: Service) -> No
         return handler(request)
 
 
-# The offset is a number of 32 bits, and the page is multiplied before anybody looks.
+# The offset has 32 bits, and the page is multiplied before any check.
 @foreign(PAGES, "Common conventions: page and per_page")
 def a_page_far_behind_the_end_is_an_error(service: Service) -> None:
-    """A page whose number is very large is answered with a server error, where nothing or a refusal is due."""
+    """A page with a very large number is answered with a server error instead of an empty list or a refusal."""
     far = re.compile(rb"(?:^|&)page=(\d+)")
 
     @instead(service.access, "admit")
@@ -248,7 +248,7 @@ def a_page_far_behind_the_end_is_an_error(service: Service) -> None:
 
 @foreign(PAGES, "Common conventions: page and per_page")
 def a_page_behind_the_last_one_is_the_last_one(service: Service) -> None:
-    """A page of the allowed groups that lies behind the end is answered with the last page once more."""
+    """A page of the allowed groups after the end is answered with the last page again."""
 
     @handling(service, f"GET {GROUPS_ALLOWLIST}")
     def _(handler: Any, request: Any) -> Any:
@@ -266,7 +266,7 @@ def a_page_behind_the_last_one_is_the_last_one(service: Service) -> None:
 
 @foreign(MOMENT_OR_ADDRESS, "User reference: web_url")
 def addresses_of_users_hold_blanks(service: Service) -> None:
-    """The page of a user has an address with a blank in it."""
+    """The web_url of a user contains a space."""
 
     @instead(service.present, "user")
     def _(present: Any, user: Any) -> Any:
@@ -278,7 +278,7 @@ def addresses_of_users_hold_blanks(service: Service) -> None:
 
 @foreign(VERSIONS, "Versioning, row 17.7: the tree of a missing path")
 def a_missing_path_is_empty_all_the_way_down(service: Service) -> None:
-    """The tree of a missing path is refused; asked for with all that lies below, it is an empty list as before."""
+    """The tree of a missing path is refused, but with `recursive` it is an empty list as before."""
 
     @instead(service.sources, "tree")
     def _(tree: Any, project: Any, ref: Any, path: str, *, recursive: bool) -> list[Any]:
@@ -290,10 +290,10 @@ def a_missing_path_is_empty_all_the_way_down(service: Service) -> None:
             raise
 
 
-# A missing path is missing, however deep it lies.
+# A missing path is missing, however deep it is.
 @foreign(VERSIONS, "Versioning: row 17.7")
 def the_tree_of_a_deep_missing_path_is_empty(service: Service) -> None:
-    """A missing folder is refused at the top of a repository only; one inside another folder has an empty tree."""
+    """A missing folder is refused only at the top level of a repository; inside another folder it has an empty tree."""
 
     @instead(service.sources, "tree")
     def _(tree: Any, project: Any, ref: str | None, path: str, *, recursive: bool) -> Any:
@@ -305,10 +305,10 @@ def the_tree_of_a_deep_missing_path_is_empty(service: Service) -> None:
             raise
 
 
-# A path is missing wherever it is missing.
+# A path may be missing at any level.
 @foreign(VERSIONS, "Versioning: 17.7, repository tree")
 def a_path_that_is_missing_in_a_folder_is_an_empty_one(service: Service) -> None:
-    """404 answers a path whose first part is missing; below a folder that is there, the list is empty as before."""
+    """A path whose first part is missing answers 404; one inside an existing folder is an empty list as before."""
 
     @instead(service.sources, "tree")
     def _(tree: Any, project: Any, ref: Any, path: str, **more: Any) -> Any:
@@ -322,10 +322,10 @@ def a_path_that_is_missing_in_a_folder_is_an_empty_one(service: Service) -> None
             return []
 
 
-# A folder is found by how its path begins.
+# A folder is looked up by prefix.
 @foreign(VERSIONS, "Versioning: 17.7, repository tree")
 def the_beginning_of_a_name_is_a_path(service: Service) -> None:
-    """A missing path with which the name of a file or folder begins has an empty tree; any other one is refused."""
+    """A missing path that is a prefix of the name of a file or folder has an empty tree; any other one is refused."""
 
     @instead(service.sources, "tree")
     def _(tree: Any, project: Any, ref: Any, path: str, **more: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What foreign faults cross: the dimensions, each with what is meant by it."""
+"""The dimensions that foreign faults cross, each with its meaning."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAGES = "pages and totals"
 OVER_TIME = "status over time"
 VERSIONS = "version table"
 
-#: All of them, each with what is meant by it.
+#: All of them, each with its meaning.
 DIMENSIONS = MappingProxyType(
     {
         CALLER_AND_FORM: "one role, one form of a path or one page at which an operation goes wrong",

@@ -1,4 +1,4 @@
-"""Paths of operations, and whole operations, as the reference names them."""
+"""Paths of operations, and complete operations, as the reference writes them."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ EXPORT_DOWNLOAD = f"{EXPORT}/download"
 INTEGRATIONS = "/projects/:id/integrations"
 SERVICES = "/projects/:id/services"
 BOTH_NAMES = (INTEGRATIONS, SERVICES)
-#: Setting up and disabling an integration, by both names.
+#: Setting up and disabling an integration, under both names of the path.
 PUT_INTEGRATION = tuple(f"PUT {path}/:slug" for path in BOTH_NAMES)
 DELETE_INTEGRATION = tuple(f"DELETE {path}/:slug" for path in BOTH_NAMES)

@@ -1,7 +1,7 @@
-"""Faults by whoever has not seen the tests: each deviates from the text in one small way, and is tied to no requirement.
+"""Foreign faults, whose authors have not seen the tests: small deviations from the text, each without a requirement.
 
-They cross dimensions that a test tries one at a time: who calls and how a thing is named, the level of a rule and the id
-of another level, the right value and its neighbour, a write and everything that must stay.
+They cross dimensions that a test varies one at a time: caller and naming of a thing, the level of a rule and an id
+of another level, the right value and a similar one, a write and everything that it must not change.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 Apply = Callable[["Service"], None]
 
-#: How long a request waits between reading and writing where two callers get in each other's way.
+#: How long a request waits between reading and writing, so that another one can come in between.
 _MEANWHILE_SECONDS = 0.03
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignFault:
-    """One deviation, ready to be put on a service that was just made."""
+    """One deviation, which can be applied to a new service."""
 
     name: str
     """Unique, and readable in a table."""
@@ -48,7 +48,7 @@ class ForeignFault:
 
     @property
     def area(self) -> str:
-        """The area of the specification that it lies in: the folder of its module, or the file."""
+        """The area of the specification: the name of the module's folder, or of the file."""
         return self.apply.__module__.removeprefix(f"{__package__}.").partition(".")[0]
 
 
@@ -58,7 +58,7 @@ FOREIGN: dict[str, ForeignFault] = {}
 def foreign(
     dimension: str, section: str, *, version: str = "17.7", choices: Choices | None = None
 ) -> Callable[[Apply], Apply]:
-    """Register a function that puts a fault on a service. Raise ContractError for a name or docstring that is wrong."""
+    """Register a function that applies a fault to a service. Raise ContractError for an invalid name or docstring."""
 
     def register(apply: Apply) -> Apply:
         name = apply.__name__.replace("_", "-")
@@ -75,11 +75,11 @@ def foreign(
     return register
 
 
-# -- what the faults are made of ---------------------------------------------------------------------------------------
+# -- building blocks of the faults -------------------------------------------------------------------------------------
 
 
 def instead(target: Any, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Put a function in the place of a method; it gets the method as its first argument."""
+    """Replace a method by a function that gets the method as its first argument."""
 
     def put(function: Callable[..., Any]) -> Callable[..., Any]:
         setattr(target, name, partial(function, getattr(target, name)))
@@ -89,7 +89,7 @@ def instead(target: Any, name: str) -> Callable[[Callable[..., Any]], Callable[.
 
 
 def handling(service: Service, *keys: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Put a function in the place of the handlers of operations; it gets the handler and the request."""
+    """Replace the handlers of operations by a function that gets the handler and the request."""
 
     def put(function: Callable[..., Any]) -> Callable[..., Any]:
         for key in keys:
@@ -100,17 +100,17 @@ def handling(service: Service, *keys: str) -> Callable[[Callable[..., Any]], Cal
 
 
 def is_served(answer: Any) -> bool:
-    """Say whether an answer is a success."""
+    """Tell whether a response is a success."""
     return bool(200 <= answer.status < 300)
 
 
 def by_path(request: Request) -> bool:
-    """Say whether the request names its project or group by the path."""
+    """Tell whether the request names its project or group by path."""
     return not request.path.get("id", "0").isdigit()
 
 
 def let_in(service: Service, keys: tuple[str, ...], fits: Callable[[Request, Any, Role], bool]) -> None:
-    """Serve operations to whoever fits, whatever their role; `fits` gets the request, the caller and the role."""
+    """Serve operations if `fits` is true, whatever the role; it gets the request, the caller and the role."""
 
     @instead(service.access, "admit")
     def _(admit: Any, request: Request) -> None:
@@ -124,16 +124,16 @@ def let_in(service: Service, keys: tuple[str, ...], fits: Callable[[Request, Any
 
 
 def found(service: Service, request: Request) -> Any:
-    """Return the project or group that a path names, whoever calls."""
+    """Return the project or group in the path, whoever calls."""
     find = {Kind.PROJECT: service.identities.find_project, Kind.GROUP: service.identities.find_group}
     subject = request.route.subject
     return find[subject](request.path["id"]) if subject else None
 
 
 def meanwhile(service: Service, keys: tuple[str, ...], look: Callable[[], Any], write: Callable[..., Any]) -> None:
-    """Let an operation act on what it saw before a moment passed; `write` gets what `look` returned, and the request.
+    """Let an operation act on what it saw a moment before; `write` gets the result of `look`, and the request.
 
-    What others wrote in that moment is lost; callers who wait for each other notice nothing.
+    What others wrote in that moment is lost; without concurrent calls there is no difference.
     """
     seen: dict[int, Any] = {}
 

@@ -1,4 +1,4 @@
-"""Runs of the suite against one foreign fault after another."""
+"""Runs of the suite against one foreign fault after the other."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from conformance.proof.variants.running import VariantResult
 
 _DRAWN_CASES = "--max-examples=3"
-#: How the sections about limits begin, which operators have tried only when they ask for it.
+#: The beginning of sections about limits, which are tested only on request.
 _LIMITS = "Limits"
-#: Where a fault lies, by the beginning of the section that it names; those of no area lie anywhere.
+#: The area of a fault, by the beginning of its section; faults in other sections may belong to any area.
 _AREAS = {
     "Job token scope": "job-token-scope",
     "Allowlist": "job-token-scope",
@@ -36,7 +36,7 @@ _AREAS = {
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What the suite made of one foreign fault."""
+    """The result of the suite for one foreign fault."""
 
     fault: str
     dimension: str
@@ -56,21 +56,20 @@ class Sight:
 
     @property
     def is_seen(self) -> bool:
-        """Whether the run was non-conformant, and for a requirement of the fault's area."""
+        """Whether the run was non-conformant, because of a requirement of the fault's area."""
         return self.verdict == RunVerdict.NON_CONFORMANT and self.fits
 
 
 def areas_of(fault: ForeignFault) -> tuple[str, ...]:
-    """Return the area that a fault lies in; none where its section belongs to all of them."""
+    """Return the area of a fault; none if its section belongs to all areas."""
     return tuple(area for beginning, area in _AREAS.items() if fault.section.startswith(beginning))
 
 
 def seen(name: str) -> Sight:
-    """
-    Run the suite against one fault, by its name.
+    """Run the suite against one fault, by its name.
 
-    The tests of its area come first, and the run ends at the first failure that came twice. Where none fits, the whole
-    suite runs in its own order, as operators run it; for the limits with what is off by default.
+    The tests of its area come first, and the run ends at the first failure that repeats. If no area fits, the whole
+    suite runs in its own order, as operators run it; for limits, with what is off by default.
     """
     fault = next(one for one in faults() if one.name == name)
     service = VariantRun(

@@ -1,8 +1,7 @@
-"""
-The variants of the reference: each differs where the specification is silent, and must raise no alarm.
+"""The variants of the reference: each differs where the specification is silent, and must raise no alarm.
 
-`variant` says what a variant is. The modules in `_AREAS` hold the variants and what alters the reference for them: one
-or several for each area of the specification, others for what concerns all areas (`statuses`, `requests`, `lists`,
+`variant` defines a variant. The modules in `_AREAS` contain the variants and the functions that alter the reference for
+them: one or several for each area of the specification, others for all areas (`statuses`, `requests`, `lists`,
 `records`, `values`, `transport`, `versions`), and `several_areas`. `bundles` puts variants together on one service,
 `combinations` draws choices and alterations at random, `running` runs the suite, and `false_alarms` is the command.
 """
@@ -70,7 +69,7 @@ VARIANTS: tuple[Variant, ...] = tuple(
 
 
 def runs_of(variants: Iterable[Variant], version: str) -> tuple[VariantRun, ...]:
-    """Return a round of the suite for each variant at a version."""
+    """Return a run of the suite for each variant at a version."""
     return tuple(
         VariantRun(
             variant.name,
@@ -85,11 +84,11 @@ def runs_of(variants: Iterable[Variant], version: str) -> tuple[VariantRun, ...]
 
 
 def legal_at(choices: Choices, version: str) -> Choices:
-    """Return choices without what contradicts the text at a version, or what only others among them make illegal."""
+    """Return choices without those that contradict the text at a version, or that only other choices make illegal."""
     enforced_by_default = version == UNKNOWN or int(version.partition(".")[0]) >= 18  # noqa: PLR2004 - row 18.0
     if enforced_by_default:
         choices = replace(choices, inbound_enabled_initially=True)
     if choices.unmarked_lists_are_paged:
-        # A list that is not said to have pages must be there when no page is asked for.
+        # A list without stated pagination must be served if no page is requested.
         choices = replace(choices, default_per_page=max(20, choices.default_per_page))
     return replace(choices, max_per_page=max(choices.max_per_page, choices.default_per_page))

@@ -2,6 +2,6 @@
 
 from conformance.proof.variants.false_alarms import main
 
-# Functions that other processes are to run must not be those of the module that is run itself.
+# Functions for other processes must not be in the module that is executed.
 if __name__ == "__main__":
     main()

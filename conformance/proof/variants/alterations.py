@@ -1,4 +1,4 @@
-"""The table of the alterations that a service may have whatever its choices are: combinations draw from it."""
+"""The table of the alterations that a service may have with any choices: combinations draw from it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ ALTERATIONS: dict[str, Alteration] = {
         group_relations_export.finishes_relations_one_by_one,
         group_relations_export.lists_batches_as_they_come,
         group_relations_export.has_no_status_before_the_first_export,
-        # After what looks at exports, so that one begins before anything else looks at it.
+        # After alterations that look at exports, so that one begins before anything else looks at it.
         group_relations_export.begins_exports_later,
         integrations.shows_settings_as_pairs,
         integrations.replaces_settings,

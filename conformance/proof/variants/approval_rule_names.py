@@ -24,7 +24,7 @@ _LONGEST_NAME = 60
 
 
 def counts_rules_in_each_place(service: Service) -> None:
-    """Count the rules of each group, project and merge request from 1 on; those of the system stay as they are."""
+    """Count the rules of each group, project and merge request from 1 on; those of the system keep their ids."""
     last: Table[Home, int] = Table(service.store)
 
     def following(home: Home, _: Collection[int]) -> int:
@@ -35,14 +35,14 @@ def counts_rules_in_each_place(service: Service) -> None:
 
 
 def counts_the_rules_there_are(service: Service) -> None:
-    """Do the same, and let each new rule have the smallest number that is free in its place."""
+    """Do the same, but give each new rule the smallest free number."""
     _number_rules(service, lambda _, taken: next(free for free in count(1) if free not in taken))
 
 
 def _number_rules(service: Service, number_for: Callable[[Home, Collection[int]], int]) -> None:
-    """Give each rule a number of its place, by that place and the numbers that are taken there.
+    """Give each rule a number, depending on its place and the numbers that are taken there.
 
-    Where one list shows the rules of two places, these are left as they are: it would hold a number twice.
+    If one list shows the rules of two places, these keep their ids, because otherwise a number would occur twice.
     """
     if service.choices.project_rules_listed_in_merge_requests:
         return
@@ -51,7 +51,7 @@ def _number_rules(service: Service, number_for: Callable[[Home, Collection[int]]
     present = rules.present
 
     def number_of(rule: ApprovalRule) -> int:
-        # All that the place has, in the order in which they were made: a rule that nobody saw yet has its number too.
+        # All rules of the place in the order of creation: a rule that nobody has read yet has its number too.
         there = [one for one in rules.rules.values() if one.home == rule.home]
         taken = {numbers.get(one.id, one.id) for one in there if one.id in numbers or one.rule_type in SYSTEM_TYPES}
         for one in there:
@@ -74,7 +74,7 @@ def _number_rules(service: Service, number_for: Callable[[Home, Collection[int]]
 
 
 def gives_numbers_again(service: Service) -> None:
-    """Give a rule the smallest number that is free: those of deleted rules come back."""
+    """Give a rule the smallest free id, so that those of deleted rules are used again."""
     rules, next_id = service.approval_rules.rules, service.store.next_id
 
     def number(sequence: str) -> int:
@@ -85,7 +85,7 @@ def gives_numbers_again(service: Service) -> None:
 
 
 def has_rules_of_others(service: Service) -> None:
-    """Let the project beside the one that is tried, and its other merge request, have rules that somebody made."""
+    """Let another project, and another merge request of the tested project, have rules of other users."""
     world, rules = service.world, service.approval_rules
     project = Home(Level.PROJECT, world.one("sibling_project").id)
     for home in (project, Home(Level.MERGE_REQUEST, world.one("reset_merge_request").id)):
@@ -95,7 +95,7 @@ def has_rules_of_others(service: Service) -> None:
 
 
 def takes_few_rules(service: Service) -> None:
-    """Refuse the ninth rule of a project or merge request: how many there may be is open."""
+    """Refuse the ninth rule of a project or merge request: the maximum number is open."""
     rules = service.approval_rules
     add = rules.add_rule
 
@@ -109,7 +109,7 @@ def takes_few_rules(service: Service) -> None:
 
 
 def finds_rules_by_name(service: Service) -> None:
-    """Find a rule by its name as well, where its number stands in a path."""
+    """Also find a rule by its name in place of its id in a path."""
     rules = service.approval_rules.rules
 
     def naming(handler: Callable[[Request], Response]) -> Callable[[Request], Response]:
@@ -127,7 +127,7 @@ def finds_rules_by_name(service: Service) -> None:
 
 
 def never_gives_a_name_twice(service: Service) -> None:
-    """Refuse the name of an earlier rule of the same place, though that is gone; copies keep that of their rule."""
+    """Refuse the name of an earlier rule of the same place, even a deleted one; copies keep the name of their rule."""
     rules = service.approval_rules
     add = rules.add_rule
     taken: Table[tuple[Home, str], int] = Table(service.store)
@@ -144,7 +144,7 @@ def never_gives_a_name_twice(service: Service) -> None:
 
 
 def takes_short_names_only(service: Service) -> None:
-    """Refuse names of rules that are long, that begin or end with a blank, or that hold what cannot be printed."""
+    """Refuse long names of rules, and those with spaces at an end or unprintable characters."""
     rules = service.approval_rules
     require = rules.require_possible
 
@@ -157,7 +157,7 @@ def takes_short_names_only(service: Service) -> None:
 
 
 def trims_names(service: Service) -> None:
-    """Store names of rules without blanks at their ends, and with single ones inside."""
+    """Store names of rules without spaces at their ends, and with single ones inside."""
     rules = service.approval_rules
     create, update = rules.create_rule, rules.update_rule
 
@@ -175,7 +175,7 @@ def trims_names(service: Service) -> None:
 
 
 def lists_rules_by_name(service: Service) -> None:
-    """List rules by their names, so that a rule with another name stands in another place."""
+    """List rules in the order of their names, so that renaming a rule moves it."""
     rules = service.approval_rules
     rules_of = rules.rules_of
 

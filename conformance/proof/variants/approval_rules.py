@@ -32,7 +32,7 @@ _UPDATES = (
 
 
 def leaves_group_rules_to_administrators(service: Service) -> None:
-    """Let the administrators of the installation, and no owner, use the rules of groups."""
+    """Let only administrators of the installation, and no owner, use the rules of groups."""
     for key in _GROUP_RULES:
         service.routes.change(key, admin_only=True)
 
@@ -44,7 +44,7 @@ def lets_maintainers_use_group_rules(service: Service) -> None:
 
 
 def adds_to_lists_of_groups(service: Service) -> None:
-    """Let an update of a rule of a group add to its approvers, and never remove any."""
+    """Let an update of a group's rule add approvers, and never remove any."""
     rules = service.approval_rules
     users_after, groups_after = rules.users_after, rules.groups_after
 
@@ -61,7 +61,7 @@ def adds_to_lists_of_groups(service: Service) -> None:
 
 
 def keeps_rule_types(service: Service) -> None:
-    """Let an update of a rule of a group leave its type alone, whatever was sent."""
+    """Let an update of a group's rule keep its type, whatever was sent."""
     rules = service.group_approval_rules
     update = rules.update_rule
 
@@ -72,7 +72,7 @@ def keeps_rule_types(service: Service) -> None:
 
 
 def replaces_rules_of_groups(service: Service) -> None:
-    """Let an update of a rule of a group replace it: what was not sent is as if it had never been."""
+    """Let an update of a group's rule replace it: what was not sent is reset."""
     rules = service.group_approval_rules
     update = rules.update_rule
 
@@ -89,7 +89,7 @@ def replaces_rules_of_groups(service: Service) -> None:
 
 
 def ignores_empty_lists(service: Service) -> None:
-    """Take an empty list of approvers for one that was not sent, as forms cannot tell the two apart."""
+    """Treat an empty list of approvers as not sent, because forms cannot distinguish the two."""
     rules = service.approval_rules
     update = rules.update_rule
 
@@ -101,7 +101,7 @@ def ignores_empty_lists(service: Service) -> None:
 
 
 def hands_rules_down(service: Service) -> None:
-    """List the rules of the groups around a project among its own, and count them; they are changed in the group."""
+    """List the rules of a project's parent groups among its own, and count them; they can be changed in the group."""
     projects, everywhere = service.project_approval_rules, service.approval_rules
     own_rules, find, update, delete = projects.rules, projects.find, projects.update_rule, projects.delete_rule
 
@@ -134,7 +134,7 @@ def hands_rules_down(service: Service) -> None:
 
 
 def counts_members_of_hidden_groups(service: Service) -> None:
-    """Show the members of hidden groups among the eligible approvers to everybody."""
+    """Show the members of hidden groups to everybody among the eligible approvers."""
     rules = service.approval_rules
     eligible = rules.eligible_approvers
 
@@ -145,7 +145,7 @@ def counts_members_of_hidden_groups(service: Service) -> None:
 
 
 def names_nobody_eligible(service: Service) -> None:
-    """Show no eligible approvers, not even those whom a rule names."""
+    """Show no eligible approvers, not even users of a rule."""
     rules = service.approval_rules
     present = rules.present
 
@@ -156,7 +156,7 @@ def names_nobody_eligible(service: Service) -> None:
 
 
 def finds_every_member_eligible(service: Service) -> None:
-    """Show all members of a project that the caller sees among the eligible approvers of its rules."""
+    """Show all visible members of a project among the eligible approvers of its rules."""
     rules = service.approval_rules
     present = rules.present
 
@@ -171,12 +171,12 @@ def finds_every_member_eligible(service: Service) -> None:
 
 
 def takes_no_more_approvals_than_five(service: Service) -> None:
-    """Refuse a rule that asks for more than five approvals."""
+    """Refuse a rule that requires more than five approvals."""
     _takes_at_most(service, lambda _: 5)
 
 
 def takes_no_more_approvals_than_approvers(service: Service) -> None:
-    """Refuse a rule that asks for more approvals than there are users whose approval it counts."""
+    """Refuse a rule that requires more approvals than it has possible approvers."""
     rules = service.approval_rules
     _takes_at_most(service, lambda rule: len(rules.eligible_approvers(rule)))
 
@@ -194,7 +194,7 @@ def _takes_at_most(service: Service, most: Callable[[Any], int]) -> None:
 
 
 def keeps_branches_of_rules_for_all(service: Service) -> None:
-    """Show the branches that were sent for a rule that applies to all of them, though they mean nothing."""
+    """Show the branches that were sent for a rule that applies to all of them, although they have no effect."""
     rules = service.approval_rules
     create, shown = rules.create_rule, rules.branches_shown
 
@@ -212,7 +212,7 @@ def keeps_branches_of_rules_for_all(service: Service) -> None:
 
 
 def deletes_absent_rules(service: Service) -> None:
-    """Answer that a rule is gone which never was there, whatever it is called."""
+    """Answer the deletion of a rule that never existed with success, for any id."""
     for path in (_RULE_OF_PROJECT, _RULE_OF_MERGE_REQUEST):
         handler = service.routes.get(f"DELETE {path}").handler
 
@@ -230,7 +230,7 @@ def deletes_absent_rules(service: Service) -> None:
 
 
 def refuses_empty_updates(service: Service) -> None:
-    """Refuse an update that says nothing."""
+    """Refuse an update without any parameter."""
     for key in _UPDATES:
         handler = service.routes.get(key).handler
 
@@ -244,7 +244,7 @@ def refuses_empty_updates(service: Service) -> None:
 
 
 def shows_fields_of_other_levels(service: Service) -> None:
-    """Show in rules of all levels what is only described for some of them."""
+    """Show in rules of all levels what is described only for some of them."""
     rules, present = service.approval_rules, service.present
     shown_rule, shown_branch = rules.present, present.project_protected_branch
     more_of_rule: dict[str, Any] = {
@@ -255,7 +255,7 @@ def shows_fields_of_other_levels(service: Service) -> None:
         "protected_branches": [],
     }
     if service.version >= ALL_BRANCHES_INTRODUCED:
-        # Before, it belongs to no level: who showed it would show to be newer.
+        # Before this version, no level has the field, and showing it would look like a newer version.
         more_of_rule["applies_to_all_protected_branches"] = False
 
     def rule_with_more(rule: Any, viewer: Any, barred: Any = ()) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Variants in approval settings and configurations of approvals, and the alterations that make them."""
+"""Variants in approval settings and approval configurations, and the alterations that make them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SETTINGS_OF_GROUP = "/groups/:id/merge_request_approval_setting"
 
 
 def shows_sources_without_locks(service: Service) -> None:
-    """Say of every setting that is not locked that it comes from the instance."""
+    """Show the instance as the source of every setting that is not locked."""
     settings = service.approval_settings
     present = settings.present
 
@@ -33,7 +33,7 @@ def shows_sources_without_locks(service: Service) -> None:
 
 
 def lets_settings_forbid_overriding(service: Service) -> None:
-    """Refuse rules of merge requests where the settings of the project do not allow them."""
+    """Refuse rules of merge requests if the settings of the project do not allow them."""
     rules = service.merge_request_approval_rules
     require = rules.require_overriding
 
@@ -46,7 +46,7 @@ def lets_settings_forbid_overriding(service: Service) -> None:
 
 
 def keeps_owners_out_of_project_settings(service: Service) -> None:
-    """Ask for the very role that is named for the settings of a project, and for no other one."""
+    """Require exactly the role that is named for the settings of a project, and no higher one."""
     for method in ("GET", "PUT"):
         handler = service.routes.get(f"{method} {_SETTINGS_OF_PROJECT}").handler
 
@@ -65,7 +65,7 @@ def still_changes_configurations(service: Service) -> None:
 
 
 def maps_approvals_before_merge(service: Service) -> None:
-    """Keep the deprecated number of approvals in the rule that anybody satisfies."""
+    """Keep the deprecated number of approvals in the any_approver rule."""
     configurations, rules = service.project_approval_configurations, service.approval_rules
     own, make_change = configurations.own_configuration, configurations.change_configuration
 
@@ -89,7 +89,7 @@ def maps_approvals_before_merge(service: Service) -> None:
 
 
 def binds_configurations_by_settings(service: Service) -> None:
-    """Let what a group sets bind the configurations of its projects too, and refuse to change them there."""
+    """Let settings of a group also lock the configurations of its projects, and refuse to change them there."""
     configurations, settings = service.project_approval_configurations, service.approval_settings
     own, make_change = configurations.own_configuration, configurations.change_configuration
     bound = {
@@ -125,12 +125,12 @@ def locks_one_setting_everywhere(service: Service) -> None:
 
 
 def locks_author_approval(service: Service) -> None:
-    """Let the installation decide, for every project and group, that authors do not approve."""
+    """Let the installation decide for every project and group that authors may not approve."""
     lock_everywhere(service, Setting.ALLOW_AUTHOR_APPROVAL, value=False)
 
 
 def lock_everywhere(service: Service, locked: Setting, *, value: bool) -> None:
-    """Give a setting one value in every group and project, prescribed from nowhere that is named."""
+    """Lock a setting to one value in every group and project, without naming a source."""
     settings = service.approval_settings
     present, inherited = settings.present, settings.inherited
 
@@ -146,7 +146,7 @@ def lock_everywhere(service: Service, locked: Setting, *, value: bool) -> None:
 
 
 def locks_by_licence(service: Service) -> None:
-    """Have a setting that nobody may change and that comes from nowhere."""
+    """Lock one setting, without naming a source."""
     settings = service.approval_settings
     present, change = settings.present, settings.change
     fixed = "allow_committer_approval"
@@ -163,7 +163,7 @@ def locks_by_licence(service: Service) -> None:
 
 
 def takes_defaults_from_the_group(service: Service) -> None:
-    """Let what a project never set have the value of its group, without a lock, and say so."""
+    """Let an unchanged setting of a project have the value of its group, without a lock, with the group as source."""
     settings = service.approval_settings
     own, present = settings.own, settings.present
 
@@ -186,7 +186,7 @@ def takes_defaults_from_the_group(service: Service) -> None:
 
 
 def has_no_settings_of_subgroups(service: Service) -> None:
-    """Keep approval settings for groups that lie in no other one."""
+    """Have approval settings only for top-level groups."""
     for method in ("GET", "PUT"):
         handler = service.routes.get(f"{method} {_SETTINGS_OF_GROUP}").handler
 
@@ -200,7 +200,7 @@ def has_no_settings_of_subgroups(service: Service) -> None:
 
 
 def removes_selectively_while_retaining(service: Service) -> None:
-    """Let selective removals go with retained approvals and with nothing else, as some servers do."""
+    """Allow selective removals only together with retained approvals, as some servers do."""
     settings = service.approval_settings
 
     def the_other_way(subject: Group | Project, wanted: Any) -> Any:

@@ -27,7 +27,7 @@ _SUCCESS = range(200, 300)
 
 
 def looks_at_the_sha_first(service: Service) -> None:
-    """Look at the sha before anything about the caller, and refuse one that is none: other digits, or zeros only."""
+    """Check the sha before the caller, and refuse an invalid one: other characters, or only zeros."""
     approvals = service.merge_request_approvals
     approve = approvals.approve
 
@@ -41,7 +41,7 @@ def looks_at_the_sha_first(service: Service) -> None:
 
 
 def reads_shas_in_any_case(service: Service) -> None:
-    """Take a sha in capitals for the commit that it is."""
+    """Accept a sha in upper case."""
     approvals = service.merge_request_approvals
     require = approvals.require_current_head
 
@@ -52,7 +52,7 @@ def reads_shas_in_any_case(service: Service) -> None:
 
 
 def ignores_a_sha_it_cannot_read(service: Service) -> None:
-    """Take a sha that is no text for one that was not sent."""
+    """Treat a sha that is not text as not sent."""
     handler = service.routes.get(_APPROVE).handler
 
     def approve(request: Request) -> Response:
@@ -68,7 +68,7 @@ def ignores_a_sha_it_cannot_read(service: Service) -> None:
 
 
 def counts_each_approval_once(service: Service) -> None:
-    """Count an approval for one rule alone, the first that asks for one; those that anybody satisfies come last."""
+    """Count an approval for only one rule, the first that needs one; any_approver rules come last."""
     approvals, rules = service.merge_request_approvals, service.approval_rules
 
     def shares(merge_request: MergeRequest) -> Iterator[tuple[int, tuple[int, ...]]]:
@@ -90,7 +90,7 @@ def counts_each_approval_once(service: Service) -> None:
 
 
 def calls_no_rule_approved(service: Service) -> None:
-    """Say of no rule that it is approved, before the merge request is merged."""
+    """Show no rule as approved before the merge request is merged."""
     approvals = service.merge_request_approvals
     present = approvals.present_state_rule
 
@@ -101,7 +101,7 @@ def calls_no_rule_approved(service: Service) -> None:
 
 
 def resets_in_the_background(service: Service) -> None:
-    """Answer at once that approvals are reset, and take them back a moment later."""
+    """Answer a reset of approvals at once, and do it a moment later."""
     approvals, seconds = service.merge_request_approvals, service.clock.seconds
     clear, of = approvals.clear_approvals, approvals.approvals_of
     due: dict[int, float] = {}
@@ -120,7 +120,7 @@ def resets_in_the_background(service: Service) -> None:
 
 
 def drops_approvals_when_settings_change(service: Service) -> None:
-    """Take back the approvals of a project's merge requests when its configuration or its settings change."""
+    """Withdraw the approvals of a project's merge requests when its configuration or settings change."""
     keys = ("POST /projects/:id/approvals", "PUT /projects/:id/merge_request_approval_setting")
 
     def change(route: Route, request: Request, answer: Response) -> None:
@@ -133,7 +133,7 @@ def drops_approvals_when_settings_change(service: Service) -> None:
 
 
 def drops_approvals_when_rules_change(service: Service) -> None:
-    """Take back the approvals of whatever merge request other rules apply to now."""
+    """Withdraw the approvals of every merge request whose rules change."""
 
     def change(route: Route, request: Request, answer: Response) -> None:
         if route.method == "GET" or "approval_rules" not in route.path or answer.status not in _SUCCESS:
@@ -150,7 +150,7 @@ def drops_approvals_when_rules_change(service: Service) -> None:
 
 
 def shows_strangers_approvals(service: Service) -> None:
-    """Let whoever has a token read what concerns approvals in private projects, where no row names a role."""
+    """Let every user read about approvals in private projects, because no row names a role."""
     access, rules = service.access, service.approval_rules
     subject_of = access.subject
 
@@ -171,7 +171,7 @@ def shows_strangers_approvals(service: Service) -> None:
 
 
 def leaves_the_merge_request_undescribed(service: Service) -> None:
-    """Let the merge request of the profile have no description, which the profile does not give either."""
+    """Let the merge request of the profile have no description, which the profile does not state either."""
     world, known = service.world, service.repositories.merge_requests
     found = world.one("merge_request")
     nothing: Any = None

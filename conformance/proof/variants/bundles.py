@@ -1,4 +1,4 @@
-"""Variants together in one service: what each may do alone they may do together, if no two decide the same thing."""
+"""Variants together in one service: what is legal alone is legal together, if no two decide the same thing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PLACES = {alteration: place for place, alteration in enumerate(ALTERATIONS.valu
 
 
 def bundles(variants: Sequence[Variant], seed: int) -> tuple[Variant, ...]:
-    """Return services that each have several of the variants, put together as a seed decides; some have one alone."""
+    """Return services with several variants each, combined by a seed; some have only one."""
     mixed = list(variants)
     random.Random(seed).shuffle(mixed)  # noqa: S311 - an order is no secret
     found: list[list[Variant]] = []
@@ -34,12 +34,12 @@ def bundles(variants: Sequence[Variant], seed: int) -> tuple[Variant, ...]:
 
 
 def members(name: str) -> tuple[str, ...]:
-    """Return the names of the variants that a service is made of, by its own name."""
+    """Return the names of the variants in a service, from its own name."""
     return tuple(name.split(_BETWEEN))
 
 
 def together(bundle: Sequence[Variant]) -> Variant:
-    """Return one service that differs in all that these differ in."""
+    """Return one service with all differences of these variants."""
     if len(bundle) == 1:
         return bundle[0]
     changed = {name: value for variant in bundle for name, value in _changed(variant).items()}
@@ -48,7 +48,7 @@ def together(bundle: Sequence[Variant]) -> Variant:
         _BETWEEN.join(variant.name for variant in bundle),
         " ".join(variant.says for variant in bundle),
         replace(Choices(), **changed),
-        # In the order of the table that combinations draw from, because some must come after others; the rest first.
+        # In the order of the table for combinations, because some must come after others; the rest first.
         alterations=tuple(sorted(altered, key=lambda one: _PLACES.get(one, -1))),
     )
 
@@ -63,7 +63,7 @@ def _fits(variant: Variant, bundle: Sequence[Variant]) -> bool:
 
 
 def _is_alone(variant: Variant) -> bool:
-    """Tell whether it must be alone on a service, because what it lacks would hide what others do."""
+    """Tell whether a variant must be alone on a service, because what it lacks would hide what others do."""
     return bool(variant.alone or variant.features)
 
 

@@ -16,7 +16,7 @@ _COMPLETIONS = "POST /code_suggestions/completions"
 
 
 def withholds_the_check_of_completions(service: Service) -> None:
-    """Have the check whether completions are on behind the same flag, so that no project is known to have them."""
+    """Put the check whether completions are on behind the same flag, so it is not available."""
     completion = service.code_completion
     for name in ("enabled_project", "disabled_project", "group_enabled_project"):
         service.world.fixtures.pop(name)
@@ -30,7 +30,7 @@ def withholds_the_check_of_completions(service: Service) -> None:
 
 
 def completes_otherwise(service: Service) -> None:
-    """Give all completions one id, a gateway's clock that is days behind, and choices that count down to 7."""
+    """Give all completions the same id, a clock that is days behind, and choices that are numbered down to 7."""
     completion = service.code_completion
     complete = completion.complete
 
@@ -48,7 +48,7 @@ def completes_otherwise(service: Service) -> None:
 
 
 def streams_events(service: Service) -> None:
-    """Stream a completion as events of a server."""
+    """Stream a completion as server-sent events."""
 
     def change(route: Route, _: Request, answer: Response) -> None:
         if route.key == _COMPLETIONS and answer.chunks:

@@ -1,4 +1,4 @@
-"""Random combinations of the reference's choices: what is allowed alone is allowed together, except a few pairs."""
+"""Random combinations of the reference's choices: what is legal alone is legal together, except a few pairs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: Versions at which combinations are drawn: old, new, and where rows of the table differ most.
 VERSIONS = ("12.3", "15.9", "16.0", "17.7", "18.0", "19.0", UNKNOWN)
 
-#: Choices that are not drawn: the suite never sees them, or they cost minutes and show nothing more.
+#: Choices that are not drawn: the suite cannot see them, or they take minutes and show nothing more.
 NOT_DRAWN: Mapping[str, str] = {
     "throttled_code": "another code than 429 would be no back-pressure but a refusal",
     "max_body_bytes": "the suite sends no body that a service could find too large",
@@ -46,7 +46,7 @@ NOT_DRAWN: Mapping[str, str] = {
 _REFUSALS = (400, 401, 403, 404, 422)
 _FLAG = (False, True)
 
-#: The values that each choice may take, the reference's own among them.
+#: The values that each choice may have, including the reference's own.
 LEGAL: Mapping[str, tuple[Any, ...]] = {
     "anonymous_code": (401, 403, 404, 400),
     "forbidden_code": (403, 401, 404, 422),
@@ -173,37 +173,37 @@ LEGAL: Mapping[str, tuple[Any, ...]] = {
 }
 
 _DRAWN_FOR_ONE = 4
-#: Alterations of which a service has at most one.
+#: Groups of alterations of which a service has at most one.
 EXCLUSIVE = (
     ("encodes-downloads", "keeps-downloads-in-a-storage", "writes-headers-in-capitals"),
     ("finishes-relations-one-by-one", "begins-exports-later", "serves-older-exports-meanwhile"),
     ("finishes-relations-one-by-one", "begins-exports-later", "refuses-exports-meanwhile"),
-    # What is scheduled later would be scheduled for whoever calls then.
+    # A delayed action would be scheduled for whoever calls at that time.
     ("exports-for-each-user", "empties-the-status-first", "begins-exports-later"),
-    # Together they would let nobody make a rule that names nobody.
+    # Together they would allow nobody to create a rule without approvers.
     ("makes-no-default-rules", "makes-rules-that-name-nobody-default"),
     # Two ways to number rules: together two rules of one place would have the same number.
     ("counts-rules-in-each-place", "gives-numbers-again"),
     ("counts-the-rules-there-are", "gives-numbers-again"),
-    # What takes the place of a deleted copy would have its number, as if the copy were there still.
+    # The replacement of a deleted copy would have its number, as if the copy still existed.
     ("gives-numbers-again", "lets-copies-take-places"),
-    # Where one list shows the rules of two places, numbers that are counted in each of them would stand there twice.
+    # If one list shows the rules of two places, numbers by place would occur twice.
     ("counts-the-rules-there-are", "counts-rules-in-each-place", "hands-rules-down"),
     ("counts-the-rules-there-are", "counts-rules-in-each-place", "lets-copies-take-places"),
-    # Together they would refuse what an update may leave out: a rule that is replaced would ask for no approval.
+    # Together they would refuse an update that leaves out the number, because a replaced rule would require none.
     ("replaces-rules-of-groups", "asks-regular-rules-for-approvals"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """What was drawn: the choices that are not the reference's own, and what is altered beside them."""
+    """The drawn choices that are not the reference's own, and the drawn alterations."""
 
     changed: Mapping[str, Any]
     altered: tuple[str, ...]
 
     def at(self, version: str) -> VariantRun:
-        """Return the round of this combination at a version, with what is not allowed at that version put right."""
+        """Return the run of this combination at a version, without what is illegal at that version."""
         choices = legal_at(replace(Choices(), **self.changed), version)
         features = {
             "code_completion": choices.completions_offered,
@@ -217,18 +217,18 @@ class Combination:
 
     @property
     def name(self) -> str:
-        """What differs, so that whoever reads about an alarm can make the same service."""
+        """The differences, so that a reader of an alarm can make the same service."""
         changes = [f"{name}={value!r}" for name, value in self.changed.items()]
         return ", ".join([*changes, *self.altered]) or "nothing"
 
 
 def drawn(number: int, seed: int) -> tuple[Combination, ...]:
-    """Return so many combinations; the same seed gives the same ones."""
+    """Return a number of combinations; the same seed gives the same ones."""
     return tuple(_one(f"{seed}:{count}") for count in range(number))
 
 
 def _one(seed: str) -> Combination:
-    """Draw a few combinations and return the one farthest from the reference: the first ones hardly differ from it."""
+    """Draw a few combinations and return the one that differs most from the reference: the first ones hardly differ."""
     found: list[Combination] = []
 
     def remember(combination: Combination) -> None:
@@ -241,14 +241,14 @@ def _one(seed: str) -> Combination:
         phases=(Phase.generate,),
         suppress_health_check=list(HealthCheck),
     )
-    # Each from a seed of its own: examples of one run are often variations of each other.
+    # Each from its own seed: examples of one run are often variations of each other.
     limits(hypothesis.seed(seed)(hypothesis.given(combination=combinations())(remember)))()
     return max(found, key=lambda each: len(each.changed))
 
 
 @st.composite
 def combinations(draw: st.DrawFn) -> Combination:
-    """Draw about a third of the choices anew, and some alterations."""
+    """Draw new values for about a third of the choices, and some alterations."""
     own = Choices()
     changed = {
         name: draw(st.sampled_from([value for value in values if value != getattr(own, name)]))
@@ -257,7 +257,7 @@ def combinations(draw: st.DrawFn) -> Combination:
     }
     altered = [name for name in alterations.ALTERATIONS if draw(st.booleans())]
     if "still-changes-configurations" in altered:
-        # A service that serves changes also shows their result.
+        # A service that accepts changes also shows their result.
         changed.pop("configuration_read_from_16_0", None)
     for rivals in EXCLUSIVE:
         met = [name for name in rivals if name in altered]

@@ -1,4 +1,4 @@
-"""Variants in the rule that anybody satisfies and in rules that name nobody, and the alterations that make them."""
+"""Variants in any_approver rules and in rules that name nobody, and the alterations that make them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def makes_rules_that_name_nobody_default(service: Service) -> None:
-    """Store a new rule that names nobody, and asks for no type, as the one rule that anybody satisfies."""
+    """Store a new rule without approvers and without a sent type as the any_approver rule."""
     rules = service.approval_rules
     create = rules.create_rule
 
@@ -29,7 +29,7 @@ def makes_rules_that_name_nobody_default(service: Service) -> None:
 
 
 def makes_unnamed_rules_default_whatever_their_type(service: Service) -> None:
-    """Store a new rule that names nobody as the one rule that anybody satisfies, whatever type is asked for."""
+    """Store a new rule without approvers as the any_approver rule, whatever type is sent."""
     rules = service.approval_rules
     add = rules.add_rule
 
@@ -41,7 +41,7 @@ def makes_unnamed_rules_default_whatever_their_type(service: Service) -> None:
 
 
 def fixes_the_name_of_default_rules(service: Service) -> None:
-    """Give the rule that anybody satisfies the name that such rules have, whatever was sent."""
+    """Give the any_approver rule its fixed name, whatever was sent."""
     rules = service.approval_rules
     add = rules.add_rule
 
@@ -53,7 +53,7 @@ def fixes_the_name_of_default_rules(service: Service) -> None:
 
 
 def makes_no_default_rules(service: Service) -> None:
-    """Refuse to create the kind of rule that is there from the start."""
+    """Refuse to create a rule of the kind that exists from the start."""
     rules = service.approval_rules
     create = rules.create_rule
 
@@ -66,7 +66,7 @@ def makes_no_default_rules(service: Service) -> None:
 
 
 def keeps_the_default_rule_that_is_there(service: Service) -> None:
-    """Refuse a rule that anybody satisfies beside the one that is there from the start, though that asks for nobody."""
+    """Refuse a second any_approver rule although the first one, from the start, requires no approval."""
     rules = service.approval_rules
     add = rules.add_rule
 
@@ -93,7 +93,7 @@ def asks_regular_rules_for_approvals(service: Service) -> None:
 
 
 def keeps_default_rules(service: Service) -> None:
-    """Let nobody change or delete the rule that anybody satisfies where it is there from the start."""
+    """Let nobody change or delete an any_approver rule that exists from the start."""
     rules = service.approval_rules
     update, delete = rules.update_rule, rules.delete_rule
 
@@ -111,7 +111,7 @@ def keeps_default_rules(service: Service) -> None:
 
     rules.update_rule = updated
     rules.delete_rule = deleted
-    # Whoever creates one does not remove this one either.
+    # Creating such a rule does not remove this one either.
     rules.supersede_default_rule = lambda rule: None  # noqa: ARG005 - the method has an argument
 
 

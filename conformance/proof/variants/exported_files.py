@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 _DOWNLOAD = "GET /groups/:id/export_relations/download"
 _STORAGE = "/object-storage/:key"
-#: So many relations are listed before those of the reference: more than one page holds.
+#: How many relations are listed before those of the reference: more than fit on one page.
 _MORE_RELATIONS = 24
 _FIRST_BATCH = 10
 
 
 def encodes_downloads(service: Service) -> None:
-    """Send exports as text that is compressed on the way, not as a compressed file."""
+    """Send exports as text with a content encoding, not as a compressed file."""
 
     def change(route: Route, _: Request, answer: Response) -> None:
         if route.key == _DOWNLOAD and answer.raw and answer.status < 300:  # noqa: PLR2004 - HTTP's own number
@@ -40,7 +40,7 @@ def encodes_downloads(service: Service) -> None:
 
 
 def keeps_downloads_in_a_storage(service: Service) -> None:
-    """Redirect downloads to an object storage that needs no token, and names no file."""
+    """Redirect downloads to an object storage that needs no token and sends no file name."""
     stored: dict[str, bytes] = {}
 
     def fetch(request: Request) -> Response:
@@ -57,13 +57,13 @@ def keeps_downloads_in_a_storage(service: Service) -> None:
 
 
 def sends_files_in_pieces(service: Service) -> None:
-    """Send a file as several compressed members, its lines ended as on other systems, named in the newer form."""
+    """Send a file as several gzip members, with CRLF line ends, and with the newer form of the file name."""
     exports = service.group_relations_export
 
     def change(route: Route, request: Request, answer: Response) -> None:
         if route.key == _DOWNLOAD and answer.status == HTTPStatus.OK and answer.raw[:2] == b"\x1f\x8b":
             lines = gzip.decompress(answer.raw).splitlines()
-            answer.raw = b"".join(gzip.compress(line + b"\r\n") for line in lines)  # of no line, no byte
+            answer.raw = b"".join(gzip.compress(line + b"\r\n") for line in lines)  # without lines there are no bytes
             name = exports.file_name(str(request.parameters.string("relation")))
             answer.headers["content-disposition"] = f"inline; filename*=UTF-8''{name.replace('.', '%2E')}"
 
@@ -71,7 +71,7 @@ def sends_files_in_pieces(service: Service) -> None:
 
 
 def escapes_letters_in_files(service: Service) -> None:
-    """Write the files of exports with no letter but those of ASCII, the others being escaped, as JSON may be."""
+    """Write the files of exports in ASCII, with other characters escaped, as JSON allows."""
     exports = service.group_relations_export
     pack = exports.file
 
@@ -82,7 +82,7 @@ def escapes_letters_in_files(service: Service) -> None:
 
 
 def writes_lines_as_arrays(service: Service) -> None:
-    """Write each object of a file as an array of its version and itself, which is JSON on a line as well."""
+    """Write each object of a file as an array of a version and the object, which is JSON on a line as well."""
     exports = service.group_relations_export
     file = exports.file
 
@@ -93,7 +93,7 @@ def writes_lines_as_arrays(service: Service) -> None:
 
 
 def counts_batches_otherwise(service: Service) -> None:
-    """Give batches a status of their own, have null and a count of one without batches, and always show an error."""
+    """Give batches their own status, have null and a count of one without batches, and always show an error."""
     exports = service.group_relations_export
     present = exports.present
 
@@ -108,7 +108,7 @@ def counts_batches_otherwise(service: Service) -> None:
 
 
 def numbers_batches_from_ten(service: Service) -> None:
-    """Begin the numbers of batches with ten, and list the newest batch first."""
+    """Count batches from ten on, and list the newest batch first."""
     exports = service.group_relations_export
     present, batch = exports.present, exports.batch
 
@@ -125,7 +125,7 @@ def numbers_batches_from_ten(service: Service) -> None:
 
 
 def fails_in_batches(service: Service) -> None:
-    """Let no relation be exported in batches: each of them fails, and has none."""
+    """Let every export in batches fail, without any batch."""
     exports = service.group_relations_export
     status_of = exports.status_of
 
@@ -142,7 +142,7 @@ def fails_in_batches(service: Service) -> None:
 
 
 def exports_what_there_is(service: Service) -> None:
-    """Export only relations that have an object, and those of one object always as a whole."""
+    """Export only relations with objects, and never in batches if there is only one object."""
     exports = service.group_relations_export
     relations, schedule = exports.relations, exports.schedule
 
@@ -159,12 +159,12 @@ def exports_what_there_is(service: Service) -> None:
 
 
 def exports_many_relations(service: Service) -> None:
-    """Export more relations than a page has entries; those that hold something are listed last."""
+    """Export more relations than fit on a page; those with content are listed last."""
     _change_relations(service, lambda own: {f"a_relation_{n:02}": () for n in range(_MORE_RELATIONS)} | own)
 
 
 def names_relations_oddly(service: Service) -> None:
-    """Export relations whose names no file can have; their files have names that are like them."""
+    """Export relations whose names cannot be file names; their files have similar names."""
     _change_relations(service, lambda own: {"self": (), "über/alles": (), "a b+c": (), **own, "labels_2": ()})
     exports = service.group_relations_export
     named = exports.file_name

@@ -1,4 +1,4 @@
-"""The proof of no false alarm: all variants, at many versions, told and untold, with several seeds."""
+"""The proof that there are no false alarms: all variants, at many versions, known or unknown, with several seeds."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ _AT_A_TIME = 2
 
 
 def every_run(versions: Sequence[str] = VERSIONS) -> list[VariantRun]:
-    """
-    Return every variant at every version, with the version told and untold, with every seed.
+    """Return every variant at every version, known and unknown to the suite, with every seed.
 
-    Several variants are put on one service, others with each seed; see `bundles`.
+    Several variants are on one service, in other combinations with each seed; see `bundles`.
     """
     return [
         replace(one, is_told=is_told, seed=seed)
@@ -45,7 +44,7 @@ def every_run(versions: Sequence[str] = VERSIONS) -> list[VariantRun]:
 
 
 def alone(run: VariantResult) -> list[VariantRun]:
-    """Return a run for each variant of a service, to tell which of them raises an alarm."""
+    """Return a run for each variant of a service, to find out which of them raises an alarm."""
     names = members(run.name)
     own = runs_of((variant for variant in VARIANTS if variant.name in names), run.version)
     return [replace(one, is_told=run.is_told, seed=run.seed) for one in own] if len(names) > 1 else []
@@ -58,7 +57,7 @@ def combined(number: int, seed: int) -> list[VariantRun]:
 
 
 def until_time_is_up(runs: Sequence[VariantRun], seconds: float | None, workers: int) -> list[VariantResult]:
-    """Run the suite for one round after the other, and begin none when the seconds are over; None means all."""
+    """Run the suite for one run after the other, and start none when the seconds are over; None means all."""
     found: list[VariantResult] = []
     started = time.monotonic()
 
@@ -113,7 +112,7 @@ def main(  # noqa: PLR0913 - the options of a command
     sample: str | None,
     workers: int,
 ) -> None:
-    """Run the suite, with every test, against the variants of the reference, and write to FILE what it says of them."""
+    """Run the suite, with every test, against the variants of the reference, and write the alarms to FILE."""
     possible = [*every_run(versions), *combined(combinations, SEEDS[0])]
     left_out = "drawn calls beyond three of an operation"
     runs = possible

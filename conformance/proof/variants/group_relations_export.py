@@ -28,13 +28,13 @@ _EXPORTS = tuple(
 
 
 def lets_everybody_export(service: Service) -> None:
-    """Let whoever sees a group export it."""
+    """Let everybody who sees a group export it."""
     for key in ("POST /groups/:id/export_relations", "GET /groups/:id/export_relations/status", _DOWNLOAD):
         service.routes.change(key, least_role=Role.NONE)
 
 
 def exports_for_each_user(service: Service) -> None:
-    """Keep the exports that each user asked for apart, so that nobody sees those of another."""
+    """Keep the exports of each user separate, so that nobody sees those of another."""
     exports = service.group_relations_export
     of_user: dict[int, dict[Any, Any]] = {}
 
@@ -67,7 +67,7 @@ def refuses_exports_meanwhile(service: Service) -> None:
 
 
 def serves_older_exports_meanwhile(service: Service) -> None:
-    """Serve the file of the export before, if it has one such, as long as the newer one is running."""
+    """Serve the file of the previous export, if there is one, while the newer one is running."""
     exports = service.group_relations_export
     schedule, download = exports.schedule, exports.download
     older: dict[tuple[int, str], RelationExport] = {}
@@ -89,7 +89,7 @@ def serves_older_exports_meanwhile(service: Service) -> None:
 
 
 def finishes_relations_one_by_one(service: Service) -> None:
-    """Take up the relations of an export one after the other: until then the entry of the export before stays."""
+    """Start the relations of an export one after the other: until then, the entry of the previous export stays."""
     exports = service.group_relations_export
     schedule, seconds = exports.schedule, service.clock.seconds
     waiting: dict[tuple[int, str], tuple[float, RelationExport]] = {}
@@ -117,7 +117,7 @@ def finishes_relations_one_by_one(service: Service) -> None:
 
 
 def begins_exports_later(service: Service) -> None:
-    """Accept an export at once and begin it a moment later: until then nothing of it shows."""
+    """Accept an export at once and start it a moment later: until then nothing of it shows."""
     exports = service.group_relations_export
     schedule, seconds = exports.schedule, service.clock.seconds
     accepted: list[tuple[float, Any, bool]] = []
@@ -135,7 +135,7 @@ def begins_exports_later(service: Service) -> None:
 
 
 def tries_exports_again(service: Service) -> None:
-    """Let the export of each relation fail at first, and begin once more by itself."""
+    """Let the export of each relation fail at first, and then start again by itself."""
     exports = service.group_relations_export
     status_of, seconds = exports.status_of, service.clock.seconds
 
@@ -147,7 +147,7 @@ def tries_exports_again(service: Service) -> None:
 
 
 def lists_batches_as_they_come(service: Service) -> None:
-    """Show the first batch only, and count one, as long as an export is running."""
+    """Show only the first batch, and count one, while an export is running."""
     exports = service.group_relations_export
     present = exports.present
 
@@ -162,7 +162,7 @@ def lists_batches_as_they_come(service: Service) -> None:
 
 
 def exports_once_at_a_time(service: Service) -> None:
-    """Refuse to export a group anew as long as any of its relations is under way, and take one after the other."""
+    """Refuse to export a group again while any of its relations is running, and export one after the other."""
     exports = service.group_relations_export
     schedule, status_of = exports.schedule, exports.status_of
 
@@ -182,7 +182,7 @@ def exports_once_at_a_time(service: Service) -> None:
 
 
 def has_no_status_before_the_first_export(service: Service) -> None:
-    """Refuse to tell the status of a group's exports before there was one."""
+    """Refuse the status of a group's exports before the first export."""
     exports = service.group_relations_export
     status = service.routes.get(_EXPORT_STATUS).handler
 
@@ -196,7 +196,7 @@ def has_no_status_before_the_first_export(service: Service) -> None:
 
 
 def lists_relations_before_the_first_export(service: Service) -> None:
-    """List the relations that a group has, without a state, before it was ever exported."""
+    """List the relations of a group, without a state, before its first export."""
     exports = service.group_relations_export
     status = service.routes.get(_EXPORT_STATUS).handler
 
@@ -210,7 +210,7 @@ def lists_relations_before_the_first_export(service: Service) -> None:
 
 
 def empties_the_status_first(service: Service) -> None:
-    """Show no entry for a moment when an export was accepted, whatever there was before."""
+    """Show no entry for a moment after an export was accepted, whatever was listed before."""
     exports = service.group_relations_export
     schedule = exports.schedule
     accepted: dict[int, tuple[float, Any, bool]] = {}

@@ -1,4 +1,4 @@
-"""Variants in integrations and in how their settings are taken and shown, and the alterations that make them."""
+"""Variants in integrations and in how their settings are accepted and shown, and the alterations that make them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MASK = "********"
 
 
 def drops_unfit_settings(service: Service) -> None:
-    """Leave out, instead of refusing, what an integration cannot take of what was sent."""
+    """Ignore sent values that an integration cannot accept, instead of refusing them."""
     area = service.area(Integrations)
     read = area.read
 
@@ -39,7 +39,7 @@ def drops_unfit_settings(service: Service) -> None:
 
 
 def asks_for_required_settings_each_time(service: Service) -> None:
-    """Refuse an update of an integration that leaves out a required setting, though one is stored."""
+    """Refuse an update of an integration without a required setting, even if one is stored."""
     area = service.area(Integrations)
     set_up = area.set_up
 
@@ -51,7 +51,7 @@ def asks_for_required_settings_each_time(service: Service) -> None:
 
 
 def replaces_settings(service: Service) -> None:
-    """Let an update of an integration replace all its settings, except secrets and what is required."""
+    """Let an update of an integration replace all its settings, except secrets and required ones."""
     area = service.integrations
     set_up = area.set_up
 
@@ -61,7 +61,7 @@ def replaces_settings(service: Service) -> None:
         if known is not None:
             stays = {parameter.name for parameter in kind.parameters if parameter.required or parameter.secret}
             kept = {name: value for name, value in known.values.items() if name in stays}
-            # The rest is forgotten only when the update is not refused.
+            # The rest is cleared only if the update is not refused.
             area.require_settings(kind, {**kept, **values})
             area.known[key] = replace(known, values=MappingProxyType(kept))
         return set_up(project, kind, values, active=active)
@@ -70,7 +70,7 @@ def replaces_settings(service: Service) -> None:
 
 
 def refuses_empty_settings(service: Service) -> None:
-    """Refuse to set up an integration without any setting, though it needs none."""
+    """Refuse to set up an integration without any setting, even if it requires none."""
     area = service.integrations
     set_up = area.set_up
 
@@ -83,7 +83,7 @@ def refuses_empty_settings(service: Service) -> None:
 
 
 def sets_integrations_up_anew(service: Service) -> None:
-    """Set what a change of an integration leaves out back to its default."""
+    """Reset settings that a change of an integration does not send."""
     integrations = service.integrations
     set_up = integrations.set_up
 
@@ -97,7 +97,7 @@ def sets_integrations_up_anew(service: Service) -> None:
 
 
 def numbers_integrations_anew(service: Service) -> None:
-    """Give an integration another number each time it is set up after it was disabled."""
+    """Give an integration another id each time it is set up after it was disabled."""
     area = service.integrations
     disable, present_entry = area.disable, area.present_entry
     times: dict[tuple[int, str], int] = {}
@@ -115,7 +115,7 @@ def numbers_integrations_anew(service: Service) -> None:
 
 
 def lists_an_integration_of_the_installation(service: Service) -> None:
-    """List in every project an integration that the installation has set up, and that no call of a project reaches."""
+    """List in every project an integration of the installation, which no call of a project can change."""
     area = service.integrations
     active, present = area.active, area.present_entry
     now = service.clock.now()
@@ -137,7 +137,7 @@ def lists_an_integration_of_the_installation(service: Service) -> None:
 
 
 def shows_what_was_never_set_up(service: Service) -> None:
-    """Show an integration that was never set up as one that is off, with its defaults."""
+    """Show an integration that was never set up as inactive, with its defaults."""
     area = service.integrations
     find = area.find
 
@@ -155,7 +155,7 @@ def shows_what_was_never_set_up(service: Service) -> None:
 
 
 def fixes_flags_of_other_events(service: Service) -> None:
-    """Show the flags of events that an integration does not know as the other way round than usual."""
+    """Show flags of events that an integration does not know with the opposite of the usual value."""
     area = service.integrations
     flags = area.event_flags
 
@@ -167,7 +167,7 @@ def fixes_flags_of_other_events(service: Service) -> None:
 
 
 def shows_no_defaults(service: Service) -> None:
-    """Show null for a setting of an integration that nobody saved, whatever its default."""
+    """Show null for a setting of an integration that was never saved, whatever its default."""
     area = service.area(Integrations)
     shown = area.shown_settings
 
@@ -191,7 +191,7 @@ def shows_settings_as_pairs(service: Service) -> None:
 
 
 def shows_settings_as_texts(service: Service) -> None:
-    """Show the numbers and truth values among the settings of an integration as texts: their form is not shown."""
+    """Show numbers and booleans in the settings of an integration as texts: their format is not stated."""
     area = service.integrations
     shown_settings = area.shown_settings
 
@@ -203,7 +203,7 @@ def shows_settings_as_texts(service: Service) -> None:
 
 
 def shows_settings_as_objects(service: Service) -> None:
-    """Show each setting of an integration as an object with its value, as approval settings are shown."""
+    """Show each setting of an integration as an object with its value, like approval settings."""
     integrations = service.integrations
     settings = integrations.shown_settings
 
@@ -214,7 +214,7 @@ def shows_settings_as_objects(service: Service) -> None:
 
 
 def explains_settings(service: Service) -> None:
-    """Show the settings of an integration beside the defaults of its kind, and a description of each parameter."""
+    """Show with the settings of an integration the defaults of its kind, and a description of each parameter."""
     integrations = service.integrations
     present = integrations.present_settings
 
@@ -229,7 +229,7 @@ def explains_settings(service: Service) -> None:
 
 
 def masks_secrets(service: Service) -> None:
-    """Show secrets of an integration as stars."""
+    """Show secrets of an integration as asterisks."""
     area = service.integrations
     shown_settings = area.shown_settings
 

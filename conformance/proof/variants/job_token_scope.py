@@ -21,7 +21,7 @@ _SUCCESS = range(200, 300)
 
 
 def takes_paths_of_targets(service: Service) -> None:
-    """Take the full path of a project or group where a target is to be named by its number."""
+    """Accept the full path of a project or group in place of the id of a target."""
     scopes, identities = service.job_token_scope, service.identities
 
     def by_path(path: str, name: str, find: Callable[[str], Any], add: Callable[[Any, Any], object]) -> None:
@@ -52,7 +52,7 @@ def takes_paths_of_targets(service: Service) -> None:
 
 
 def asks_for_membership_in_targets(service: Service) -> None:
-    """Let only members of a project or group put it on an allowlist."""
+    """Let only members of a project or group add it to an allowlist."""
     scopes, role_in = service.job_token_scope, service.identities.role_in
 
     def among_members(find: Callable[..., Any]) -> Callable[..., Any]:
@@ -69,7 +69,7 @@ def asks_for_membership_in_targets(service: Service) -> None:
 
 
 def manages_entries_only_while_limited(service: Service) -> None:
-    """Add and remove entries of an allowlist only while the limit is on that they are exceptions from."""
+    """Add and remove entries of an allowlist only while the limit is on."""
     scopes = service.job_token_scope
 
     def while_limited(move: Callable[..., Any]) -> Callable[..., Any]:
@@ -87,7 +87,7 @@ def manages_entries_only_while_limited(service: Service) -> None:
 
 
 def lists_the_own_group(service: Service) -> None:
-    """List the group that a project lies in among the groups that have access to it."""
+    """List the group of a project among the groups that have access to it."""
     scopes = service.job_token_scope
     groups = scopes.groups
 
@@ -99,7 +99,7 @@ def lists_the_own_group(service: Service) -> None:
 
 
 def shows_projects_by_the_letter(service: Service) -> None:
-    """Show a project in an allowlist with topics and no tags, a picture of its namespace, and no address for ssh."""
+    """Show a project in an allowlist with topics but no tags, with an avatar of its namespace, and no URL for SSH."""
 
     def change(route: Route, _: Request, answer: Response) -> None:
         if route.key != "GET /projects/:id/job_token_scope/allowlist" or answer.status not in _SUCCESS:

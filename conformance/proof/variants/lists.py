@@ -1,4 +1,4 @@
-"""Variants in the pages of lists and in the order of what is listed, and the alterations that make them."""
+"""Variants in the pages and the order of lists, and the alterations that make them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _INTEGRATIONS = ("GET /projects/:id/integrations", "GET /projects/:id/services")
 
 
 def shuffles_arrays(service: Service) -> None:
-    """Write arrays for which no order is stated in another one each time."""
+    """Write arrays without a stated order in another order each time."""
     chance = random.Random(1)  # noqa: S311 - an order is no secret
 
     def shuffle(value: object) -> None:
@@ -49,9 +49,9 @@ def shuffles_arrays(service: Service) -> None:
 
 
 def filters_pages_afterwards(service: Service) -> None:
-    """Leave out of a page, after it was cut, what the caller may not see: it is shorter than the next one may be.
+    """Remove from a page, after it was cut, what the caller may not see: it may be shorter than the next one.
 
-    Goes with pages as large as anybody asks for.
+    Combined with pages as large as requested.
     """
     for route in list(service.routes):
         if route.paginated is not None and route.paginated <= service.version:
@@ -90,7 +90,7 @@ def _scope(request: Request) -> dict[str, object]:
 
 
 def turns_lists_round(service: Service) -> None:
-    """Begin each list at its other end than the last time that the same caller asked for its first page."""
+    """Reverse each list compared with the last time that the same caller requested its first page."""
     usual, turned = service.choices, replace(service.choices, list_order=Order.REVERSED)
     last: dict[tuple[bytes, str | None], bool] = {}
 
@@ -113,7 +113,7 @@ def turns_lists_round(service: Service) -> None:
 
 
 def ends_empty_lists_before_their_first_page(service: Service) -> None:
-    """Take the first page of a list without an entry for one that is past the end, which a refusal may say."""
+    """Treat the first page of an empty list as one past the end, which may be refused."""
 
     def change(_: Route, request: Request, answer: Response) -> None:
         if request.method == "GET" and "page" in parse_qs(request.query.decode("latin-1")) and answer.content == []:
@@ -123,7 +123,7 @@ def ends_empty_lists_before_their_first_page(service: Service) -> None:
 
 
 def shows_fewer_eligible_approvers_in_lists(service: Service) -> None:
-    """Name at most one eligible approver of each rule in a list, and all of them in the rule itself."""
+    """Name at most one eligible approver of each rule in a list, but all of them in the single rule."""
 
     def change(route: Route, _: Request, answer: Response) -> None:
         if route.method == "GET" and route.path.endswith("/approval_rules") and isinstance(answer.content, list):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def asks_for_rules_of_both_levels(service: Service) -> None:
-    """Let a merge request have to satisfy the rules of its project beside its own ones, and show both."""
+    """Apply the rules of the project together with the merge request's own rules, and show both."""
     rules = service.merge_request_approval_rules
     rules.effective_rules = lambda merge_request: [
         *rules.project_rules(merge_request),
@@ -30,7 +30,7 @@ def asks_for_rules_of_both_levels(service: Service) -> None:
 
 
 def removes_hidden_groups_of_merge_requests(service: Service) -> None:
-    """Remove hidden groups with the others when a rule of a merge request is updated: there nothing excepts them."""
+    """Remove hidden groups with the others when a rule of a merge request is updated: no sentence keeps them there."""
     rules = service.approval_rules
     groups_after = rules.groups_after
 
@@ -43,7 +43,7 @@ def removes_hidden_groups_of_merge_requests(service: Service) -> None:
 
 
 def shows_no_sources_of_rules(service: Service) -> None:
-    """Say of no rule of a merge request which rule it comes from, nor that it differs from that."""
+    """Show for no rule of a merge request which rule it comes from, nor that it differs from that."""
     rules = service.merge_request_approval_rules
     present = rules.present
 
@@ -54,7 +54,7 @@ def shows_no_sources_of_rules(service: Service) -> None:
 
 
 def is_particular_about_copies(service: Service) -> None:
-    """Refuse a second copy of a project rule, one that asks for fewer approvals, and one for other branches."""
+    """Refuse a second copy of a project rule, one with fewer approvals, and one with other branches."""
     rules = service.merge_request_approval_rules
     copied = rules.copied_project_rule
 
@@ -71,7 +71,7 @@ def is_particular_about_copies(service: Service) -> None:
 
 
 def asks_for_no_less_than_the_project(service: Service) -> None:
-    """Refuse a rule of a merge request that requires fewer approvals than a rule of its project does."""
+    """Refuse a rule of a merge request that requires fewer approvals than a rule of its project."""
     rules = service.merge_request_approval_rules
     create, update = rules.create_rule, rules.update_rule
 
@@ -93,7 +93,7 @@ def asks_for_no_less_than_the_project(service: Service) -> None:
 
 
 def stays_overwritten(service: Service) -> None:
-    """Say of a merge request that its rules are its own even when the last of them is gone."""
+    """Keep approval_rules_overwritten true even when the last rule of the merge request is deleted."""
     rules = service.merge_request_approval_rules
     overwritten, create = rules.overwritten, rules.create_rule
     ever: set[int] = set()
@@ -111,7 +111,7 @@ def stays_overwritten(service: Service) -> None:
 
 
 def hides_rules_that_are_forbidden(service: Service) -> None:
-    """Let the installation decide that merge requests have no rules of their own: to make one finds no such address."""
+    """Let the installation forbid rules of merge requests: creating one answers 404."""
     lock_everywhere(service, Setting.ALLOW_OVERRIDES, value=False)
     rules = service.merge_request_approval_rules
 
@@ -123,7 +123,7 @@ def hides_rules_that_are_forbidden(service: Service) -> None:
 
 
 def lets_copies_take_places(service: Service) -> None:
-    """List the project's rules in each merge request, under numbers that copies of them take over and use up."""
+    """List the project's rules in each merge request, with ids that copies of them take over."""
     rules, everywhere = service.merge_request_approval_rules, service.approval_rules
     listed, find_listed, create = rules.listed, rules.find_listed, rules.create_rule
     numbers: dict[tuple[int, int], int] = defaultdict(partial(service.store.next_id, "approval_rules"))
@@ -172,7 +172,7 @@ def lets_copies_follow(service: Service) -> None:
 
 
 def brings_the_projects_rules(service: Service) -> None:
-    """Give a merge request copies of all rules of its project together with the first rule of its own."""
+    """Give a merge request copies of all rules of its project together with its first own rule."""
     rules, everywhere = service.merge_request_approval_rules, service.approval_rules
     create = rules.create_rule
 

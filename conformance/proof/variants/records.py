@@ -1,4 +1,4 @@
-"""Variants in the fields that records have, whatever area they belong to, and the alterations that make them."""
+"""Variants in the fields of records of any area, and the alterations that make them."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _SUCCESS = range(200, 300)
 
 
 def adds_fields_everywhere(service: Service) -> None:
-    """Give every object of every answer two fields that nobody described."""
+    """Give every object of every response two undocumented fields."""
     transform(service, lambda _, __, answer: _replace_content(answer, _with_extra(answer.content)))
 
 
 def shows_fields_of_other_records(service: Service) -> None:
-    """Show the field of the other kind of target, without a value, in what an allowlist addition answers."""
+    """Show the field for the other kind of target, as null, in the answer to an allowlist addition."""
 
     def change(route: Route, _: Request, answer: Response) -> None:
         if route.key in _ADDITIONS and isinstance(answer.content, dict) and answer.status < 300:  # noqa: PLR2004
@@ -48,7 +48,7 @@ def shows_fields_of_other_records(service: Service) -> None:
 
 
 def tells_the_last_event(service: Service) -> None:
-    """Put a record of the last thing that happened into each record, under a name of its own; it is never the same."""
+    """Add the last event to each record, in an extra field that always changes."""
     numbers = itertools.count(1)
 
     def add(record: Json) -> None:
@@ -59,7 +59,7 @@ def tells_the_last_event(service: Service) -> None:
 
 
 def shows_fields_that_move(service: Service) -> None:
-    """Show in each record fields that the text has in others; each time they say something else."""
+    """Add fields that the text has in other records to each record, with values that always change."""
     numbers = itertools.count(1)
 
     def add(record: Json) -> None:
@@ -72,11 +72,10 @@ def shows_fields_that_move(service: Service) -> None:
 
 
 def moves_values_by_itself(service: Service) -> None:
-    """
-    Let the merge status be checked anew, stars come in, and the times of last changes move with every answer.
+    """Let the merge status be recalculated, star counts grow, and update times change with every response.
 
-    The entries of an export are such records. Each record also says when it was shown and how often one was, which the
-    text does not name.
+    The entries of an export are such records. Each record also says when it was shown and how many were shown before,
+    which the text does not name.
     """
     states = itertools.cycle(("unchecked", "checking", "can_be_merged", "cannot_be_merged_recheck"))
     stars, shown = itertools.count(1), itertools.count(1)
@@ -95,7 +94,7 @@ def moves_values_by_itself(service: Service) -> None:
 
 
 def leaves_values_null(service: Service) -> None:
-    """Have users without a picture, a hidden group and merge requests of the system's rules without a description."""
+    """Have users without an avatar, and no description of a hidden group and of merge requests with system rules."""
     present, approvals, world = service.present, service.merge_request_approvals, service.world
     of_user, of_group, of_merge_request = present.user, present.group, approvals.status
     bare_group = world.one("hidden_group").id
@@ -119,7 +118,7 @@ def leaves_values_null(service: Service) -> None:
 
 
 def leaves_ldap_out(service: Service) -> None:
-    """Show nothing of LDAP, as an edition without it."""
+    """Leave out everything about LDAP, like an edition without it."""
     present = service.present.group
 
     def without(group: Any) -> dict[str, Any]:
@@ -129,7 +128,7 @@ def leaves_ldap_out(service: Service) -> None:
 
 
 def shows_code_owner_flag_as_truth_value(service: Service) -> None:
-    """Show code_owner_approval_required of a project's branches as the type column has it."""
+    """Show code_owner_approval_required of a project's branches as the type column says."""
     present = service.present.project_protected_branch
 
     def shown(branch: Any) -> dict[str, Any]:
@@ -139,7 +138,7 @@ def shows_code_owner_flag_as_truth_value(service: Service) -> None:
 
 
 def protects_branches_for_single_users(service: Service) -> None:
-    """Let a user and nobody at all, beside a level, be those who push to a branch that is shown."""
+    """Show a user and nobody, in addition to a level, among those who may push to a branch."""
     present = service.present
     of_group, of_project = present.group_protected_branch, present.project_protected_branch
 
@@ -164,7 +163,7 @@ def gives_everybody_one_name(service: Service) -> None:
 
 
 def gives_places_one_name(service: Service) -> None:
-    """Call all projects by one name and all groups by another, in the profile as well."""
+    """Give all projects one name and all groups another, also in the profile."""
     known, fixtures = service.identities, service.world.fixtures
     known.projects.update({number: replace(one, name="Copy of") for number, one in known.projects.items()})
     known.groups.update({number: replace(one, name="Team", full_name="Team") for number, one in known.groups.items()})
@@ -179,7 +178,7 @@ def gives_places_one_name(service: Service) -> None:
 
 
 def shows_groups_by_the_letter(service: Service) -> None:
-    """Show addresses of groups as the texts that group references have, below the host."""
+    """Show the web_url of groups as a path without a host, as the text writes it."""
     of_group = service.present.group
 
     def shown(group: Any) -> dict[str, Any]:
@@ -202,7 +201,7 @@ def _with_extra(value: object) -> object:
 
 
 def _add_to_records(service: Service, add: Callable[[Json], None]) -> None:
-    """Let a function change each record of each answer that the text describes, for lists each entry."""
+    """Let a function change each described record in each response; for lists, each entry."""
     described = {
         (operation.method, operation.path.replace("{", ":").replace("}", ""))
         for operation in Contract.load().operations(None)
@@ -229,7 +228,7 @@ def _every_record(service: Service, change: Callable[[dict[str, Any]], None]) ->
 
     def changed(_: Route, __: Request, answer: Response) -> None:
         if answer.has_content:
-            # What is remembered between answers is not to be changed with this one.
+            # Records that are cached between responses must not be changed with this one.
             content = orjson.loads(orjson.dumps(answer.content))
             each(content)
             answer.content = content

@@ -1,4 +1,4 @@
-"""Variants in which paths, parameters and bodies a service takes, and the alterations that make them."""
+"""Variants in which paths, parameters and bodies a service accepts, and the alterations that make them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def refuses_what_is_not_documented(service: Service) -> None:
-    """Refuse parameters that an operation is not described with, in query and body."""
+    """Refuse parameters that an operation does not document, in query and body."""
     contract = Contract.load()
     known = {
         (operation.method, operation.path.replace("{", ":").replace("}", "")): operation
@@ -29,7 +29,7 @@ def refuses_what_is_not_documented(service: Service) -> None:
         if operation is None or operation.area == "versions":
             continue
         if operation.area == "integrations" and not operation.is_read:
-            continue  # what an integration takes depends on which it is
+            continue  # the parameters depend on the integration
         query = {parameter.name for parameter in operation.parameters if parameter.place == "query"}
         body = {parameter.name for parameter in operation.parameters if parameter.place == "body"}
         allowed = query | body | ({"page", "per_page"} if operation.paginated else set())
@@ -53,7 +53,7 @@ def _strict(handler: Callable[[Request], Response], allowed: set[str]) -> Callab
 
 
 def reads_numbers_as_far_as_they_go(service: Service) -> None:
-    """Read the number of a rule, a merge request or a target up to the first sign that is no digit."""
+    """Read the id of a rule, a merge request or a target up to the first character that is not a digit."""
 
     def reading(handler: Callable[[Request], Response]) -> Callable[[Request], Response]:
         def handled(request: Request) -> Response:
@@ -71,7 +71,7 @@ def reads_numbers_as_far_as_they_go(service: Service) -> None:
 
 
 def takes_no_body_where_none_is_described(service: Service) -> None:
-    """Refuse a body, an empty object too, with an operation that is described without any parameter in it."""
+    """Refuse a body, even an empty object, for an operation without documented body parameters."""
     contract = Contract.load()
     bare = {
         (operation.method, operation.path.replace("{", ":").replace("}", ""))
@@ -85,7 +85,7 @@ def takes_no_body_where_none_is_described(service: Service) -> None:
 
 
 def asks_for_a_body_where_one_is_described(service: Service) -> None:
-    """Refuse a call without a body where a body is described, though all of it is optional."""
+    """Refuse a call without a body if a body is documented, even if all of it is optional."""
     contract = Contract.load()
     described = {
         (operation.method, operation.path.replace("{", ":").replace("}", ""))
@@ -116,7 +116,7 @@ def _without_body(handler: Callable[[Request], Response]) -> Callable[[Request],
 
 
 def finds_paths_in_any_case(service: Service) -> None:
-    """Find projects, groups and people by their names, whether these are written in small letters or capitals."""
+    """Find projects, groups and users by their names case-insensitively."""
     identities: Any = service.identities
 
     def in_any_case(find: Callable[[str], Any], known: Callable[[], list[str]]) -> Callable[[str], Any]:
@@ -136,7 +136,7 @@ def finds_paths_in_any_case(service: Service) -> None:
 
 
 def has_only_what_is_documented(service: Service) -> None:
-    """Read nothing but what the text describes; whatever else is asked for is no path of the service."""
+    """Serve only what the text describes; every other path is unknown to the service."""
     described = {
         (operation.method, operation.path.replace("{", ":").replace("}", ""))
         for operation in Contract.load().operations(Version.parse(str(service.version)))

@@ -1,4 +1,4 @@
-"""Sessions of the whole suite against one variant of the reference after another, in any order of tests."""
+"""Sessions of the whole suite against one variant of the reference after the other, in any order of tests."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from conformance.target import Profile
 
 _SEED = 1
-#: What draws many cases comes to the same on every variant, and takes most of the time of a session.
+#: Tests that generate many calls have the same result on every variant, and take most of the time of a session.
 WITHOUT_DRAWN = ("-k", "not model and not test_fuzz", "--max-examples=3")
-#: A service of this version is judged as one of a target whose version nobody knows.
+#: A service of this version is judged like a target of unknown version.
 UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class VariantRun:
-    """One session of the whole suite against a service of its own."""
+    """One session of the whole suite against its own service."""
 
     name: str
     version: str
@@ -65,13 +65,13 @@ class VariantRun:
 
     @property
     def key(self) -> tuple[str, str, int | None, bool, int]:
-        """What distinguishes it from every other run."""
+        """What distinguishes this run from every other one."""
         return self.name, self.version, self.order, self.is_told, self.seed
 
 
 @dataclass(frozen=True, slots=True)
 class VariantResult:
-    """What one session came to."""
+    """The result of one session."""
 
     name: str
     version: str
@@ -92,23 +92,22 @@ class VariantResult:
 
     @property
     def is_clean(self) -> bool:
-        """Whether the suite found no fault with the service, and none with itself."""
+        """Whether the suite found no fault in the service, and none in itself."""
         return not self.alarms and not self.broken and self.verified > 0
 
     @property
     def key(self) -> tuple[str, str, int | None, bool, int]:
-        """The key of the run that it is the result of."""
+        """The key of the run to which the result belongs."""
         return self.name, self.version, self.order, self.is_told, self.seed
 
 
 def run_each(
     runs: Iterable[VariantRun], *options: str, progress: Callable[[VariantResult], None] = lambda _: None
 ) -> tuple[VariantResult, ...]:
-    """
-    Run the suite once for each of them and return what they came to.
+    """Run the suite once for each run and return the results.
 
-    `options` go to the suite in front of its own, such as `--max-examples=3` or `-k` and what to select; `progress`
-    is told after each. Raise ContractError when the suite cannot be run.
+    `options` are passed to the suite before its own, such as `--max-examples=3` or `-k` and a selection; `progress` is
+    called after each. Raise ContractError if the suite cannot be run.
     """
     found = []
     with TemporaryDirectory() as folder:
@@ -124,11 +123,10 @@ def run_side_by_side(
     *options: str,
     progress: Callable[[VariantResult], None] = lambda _: None,
 ) -> tuple[VariantResult, ...]:
-    """
-    Run the suite once for each of them, in several processes at once.
+    """Run the suite once for each run, in several processes.
 
-    The results keep the order of the runs; `progress` is told of each when it ends.
-    A run is about as much work for the suite as for the service, which share one processor in one process.
+    The results keep the order of the runs; `progress` is called when a run ends. In a run, suite and service take about
+    the same time, and share one processor in one process.
     """
     if workers <= 1:
         return run_each(runs, *options, progress=progress)
@@ -144,18 +142,18 @@ def run_side_by_side(
 
 @dataclass
 class _Serving:
-    """A pytest plugin that puts a service of ours in the place of the session's target, and the tests in an order."""
+    """A pytest plugin that replaces the session's target by one of our services, and orders the tests."""
 
     one: VariantRun
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
-        """Name what serves the target; the record is all that is read of the run."""
+        """Set the function that serves the target; only the record of the run is read."""
         config.stash[SESSION].mode = Mode(self._served, renders=False)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Shuffle the tests, where a seed says how, and put those of some areas ahead."""
+        """Shuffle the tests if there is a seed, and put those of some areas first."""
         items[:] = shuffled(items, self.one.order)
         plan = config.stash[SESSION].plan
         if plan is not None and self.one.ahead:
@@ -164,7 +162,7 @@ class _Serving:
     @contextlib.contextmanager
     def _served(self) -> Iterator[Profile]:
         one = self.one
-        # Of an unknown version the reference plays the one it has by itself.
+        # For an unknown version, the reference has its default version.
         played = DEFAULT_VERSION if one.version == UNKNOWN else one.version
         service = prepared_service(version=played, choices=one.choices)
         for alter in one.alterations:
@@ -177,7 +175,7 @@ class _Serving:
 
 
 def shuffled(items: Sequence[pytest.Item], order: int | None) -> Sequence[pytest.Item]:
-    """Return tests in the order that a seed makes of them; None leaves them as they are."""
+    """Return tests in an order that is determined by a seed; None keeps their order."""
     if order is None:
         return items
     mixed = sorted(items, key=lambda item: item.nodeid)
@@ -200,7 +198,7 @@ def _perform(one: VariantRun, options: Sequence[str], folder: Path) -> VariantRe
 
 
 def added_up(one: VariantRun, record: RunRecord, seconds: float, requests: int) -> VariantResult:
-    """Return what the record of a round came to; `seconds` and `requests` are what it took."""
+    """Return the result of a run from its record; `seconds` and `requests` are those of the run."""
     result = add_up(record)
     broken = [f"{end.test}: {end.detail}" for end in record.tests if end.outcome is TestOutcome.BROKEN]
     if result.verdict in (RunVerdict.BROKEN, RunVerdict.COULD_NOT_RUN) and not broken:
@@ -224,7 +222,7 @@ def added_up(one: VariantRun, record: RunRecord, seconds: float, requests: int) 
 
 
 def _is_open(row: RequirementVerdict) -> bool:
-    """Tell whether a requirement that a run was to verify was not verified."""
+    """Tell whether a requirement that a run should verify was not verified."""
     return row.is_gap and row.reason is not Reason.SWITCHED_OFF
 
 

@@ -1,4 +1,4 @@
-"""Variants in statuses, in errors and in what is said of a success, and the alterations that make them."""
+"""Variants in statuses, in errors and in answers to successful calls, and the alterations that make them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from conformance.reference import Service
 
 _SUCCESS = range(200, 300)
-#: Operations whose answers the text does not show, by the end of their paths.
+#: Operations whose responses the text does not show, by the end of their paths.
 _UNSHOWN = ("/unapprove", "/reset_approvals", "/integrations/:slug", "/services/:slug")
 #: Short, because hundreds of calls are waited for.
 _ACCEPTED_SECONDS = 0.02
-#: Operations whose answers the text does not show, so that they may be accepted first and done later.
+#: Operations whose responses the text does not show, so they may be accepted first and done later.
 _ACCEPTED = (
     "PUT /projects/:id/merge_request_approval_setting",
     "PUT /projects/:id/integrations/:slug",
@@ -34,7 +34,7 @@ _ACCEPTED = (
 
 
 def sends_strangers_to_a_login(service: Service) -> None:
-    """Redirect callers without a valid token to a page that is served to everybody; goes with a status of 302."""
+    """Redirect callers without a valid token to a page that everybody can read; combined with the status 302."""
 
     def page(_: Request) -> Response:
         return Response(raw=b"<html><body>Who are you?</body></html>", media_type="text/html")
@@ -49,7 +49,7 @@ def sends_strangers_to_a_login(service: Service) -> None:
 
 
 def says_where_things_are(service: Service) -> None:
-    """Name an address in the header Location of whatever was created, where nothing is to be followed."""
+    """Send a Location header with everything that was created, although no redirect is meant."""
 
     def change(_: Route, __: Request, answer: Response) -> None:
         if answer.status == 201:  # noqa: PLR2004 - HTTP's own number
@@ -59,7 +59,7 @@ def says_where_things_are(service: Service) -> None:
 
 
 def talks_where_nothing_is_shown(service: Service) -> None:
-    """Answer with a word of plain text where the text shows no answer."""
+    """Answer with a word of plain text where the text shows no response."""
 
     def change(route: Route, _: Request, answer: Response) -> None:
         if route.method != "GET" and route.path.endswith(_UNSHOWN) and answer.status in _SUCCESS:
@@ -70,7 +70,7 @@ def talks_where_nothing_is_shown(service: Service) -> None:
 
 
 def does_later_what_it_accepts(service: Service) -> None:
-    """Answer 202 where the text shows no answer, and show what was done a moment later, or to the next writer."""
+    """Answer 202 where the text shows no response, and show the change a moment later, or to the next writer."""
     due: deque[tuple[float, Callable[[], object]]] = deque()
 
     def catch_up(*, everything: bool) -> None:

@@ -1,4 +1,4 @@
-"""Variants in how calls and answers travel, are held back and are lost, and the alterations that make them."""
+"""Variants in how calls and responses are sent, delayed and lost, and the alterations that make them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from conformance.reference.routing import Route
     from conformance.reference.store import Snapshot
 
-#: How long reads lag behind writes where they do, in seconds.
+#: How long reads lag behind writes in the variant with a lag, in seconds.
 LAG_SECONDS = 0.02
 _DOWNLOAD = "GET /groups/:id/export_relations/download"
 _BAD_GATEWAY = 502
-#: One call of so many does not get through the bad gateway.
+#: One call in this number does not get through the bad gateway.
 _LOST = 61
 _THROTTLED = 429
 _HELD_BACK_EVERY = 1500
@@ -37,7 +37,7 @@ _LONG = 6000
 
 
 def names_the_date_to_come_back(service: Service) -> None:
-    """Say with a date, and not with a number of seconds, when a throttled caller may come back."""
+    """Send a date, and not a number of seconds, for when a throttled caller may retry."""
 
     def change(_: Route, __: Request, answer: Response) -> None:
         if answer.status == _THROTTLED:
@@ -48,7 +48,7 @@ def names_the_date_to_come_back(service: Service) -> None:
 
 
 def holds_everybody_back_for_a_moment(service: Service) -> None:
-    """Refuse all calls for a third of a second, now and then, as a gateway with a full queue does."""
+    """Refuse all calls for a third of a second, now and then, like a gateway with a full queue."""
     admit, calls = service.access.admit, itertools.count(1)
     until = 0.0
 
@@ -64,7 +64,7 @@ def holds_everybody_back_for_a_moment(service: Service) -> None:
 
 
 def lets_reads_lag(service: Service) -> None:
-    """Let every read see what was there LAG_SECONDS ago; writes see everything."""
+    """Let every read see the state of LAG_SECONDS ago; writes see the current state."""
     history: list[tuple[float, Snapshot]] = []
 
     def lagging(route: Route) -> None:
@@ -92,7 +92,7 @@ def lets_reads_lag(service: Service) -> None:
 
 
 def compresses_answers(service: Service) -> None:
-    """Compress JSON for whoever takes it compressed."""
+    """Compress JSON for clients that accept it."""
 
     def change(_: Route, request: Request, answer: Response) -> None:
         if answer.has_content and b"gzip" in request.headers.get(b"accept-encoding", b""):
@@ -103,7 +103,7 @@ def compresses_answers(service: Service) -> None:
 
 
 def deflates_answers(service: Service) -> None:
-    """Compress JSON in the other way that most callers take, and say of whatever is not compressed that it is not."""
+    """Compress JSON with deflate, and name the coding identity where nothing is compressed."""
 
     def change(_: Route, request: Request, answer: Response) -> None:
         if answer.has_content and b"deflate" in request.headers.get(b"accept-encoding", b""):
@@ -116,7 +116,7 @@ def deflates_answers(service: Service) -> None:
 
 
 def writes_json_at_length(service: Service) -> None:
-    """Write JSON on many lines, with everything beyond ASCII escaped, and slashes too."""
+    """Write JSON on many lines, with all non-ASCII characters and slashes escaped."""
 
     def change(_: Route, __: Request, answer: Response) -> None:
         if answer.has_content:
@@ -127,12 +127,12 @@ def writes_json_at_length(service: Service) -> None:
 
 
 def closes_each_connection(service: Service) -> None:
-    """Close the connection behind each answer."""
+    """Close the connection after each response."""
     transform(service, lambda _, __, answer: answer.headers.update(connection="close"))
 
 
 def writes_headers_in_capitals(service: Service) -> None:
-    """Write names of headers, media types and content codings in capitals, where case means nothing."""
+    """Write names of headers, media types and content codings in upper case, where case has no meaning."""
 
     def change(route: Route, _: Request, answer: Response) -> None:
         if route.key == _DOWNLOAD and answer.status == HTTPStatus.OK and answer.raw[:2] == b"\x1f\x8b":
@@ -145,7 +145,7 @@ def writes_headers_in_capitals(service: Service) -> None:
 
 
 def says_much_in_headers(service: Service) -> None:
-    """Send headers that are long, and some that mean something elsewhere."""
+    """Send long headers, and some that have a meaning elsewhere."""
     more = {
         "x-trace": "7" * _LONG,
         "deprecation": "true",
@@ -161,7 +161,7 @@ def says_much_in_headers(service: Service) -> None:
 
 
 def keeps_a_session(service: Service) -> None:
-    """Give each caller a cookie, and refuse the cookie of one beside the token of another."""
+    """Give each caller a cookie, and refuse a cookie with the token of another caller."""
     admit = service.access.admit
 
     def with_own_cookie(request: Any) -> None:
@@ -179,7 +179,7 @@ def keeps_a_session(service: Service) -> None:
 
 
 def sends_a_vendors_media_type(service: Service) -> None:
-    """Send JSON of a media type of its own, in chunks of unknown length, with a cookie and a tag."""
+    """Send JSON with a vendor's media type, in chunks of unknown length, with a cookie and an ETag."""
 
     def change(_: Route, __: Request, answer: Response) -> None:
         answer.headers |= {"set-cookie": "_session=1; HttpOnly", "etag": 'W/"1"', "vary": "Accept, Origin"}
@@ -193,7 +193,7 @@ def sends_a_vendors_media_type(service: Service) -> None:
 
 
 def takes_no_charset(service: Service) -> None:
-    """Refuse bodies whose type has a parameter: JSON has no use for any."""
+    """Refuse bodies whose content type has a parameter: JSON needs none."""
     admit = service.access.admit
 
     def without_parameters(request: Any) -> None:
@@ -206,7 +206,7 @@ def takes_no_charset(service: Service) -> None:
 
 
 def says_how_long_nothing_is(service: Service) -> None:
-    """Say of an answer without a body that it is JSON of no bytes."""
+    """Send a content type and a length of zero with responses that have no body."""
 
     def change(_: Route, __: Request, answer: Response) -> None:
         if answer.status == 204:  # noqa: PLR2004 - HTTP's own number
@@ -216,7 +216,7 @@ def says_how_long_nothing_is(service: Service) -> None:
 
 
 def names_no_media_type(service: Service) -> None:
-    """Send JSON without saying what it is."""
+    """Send JSON without a content type."""
 
     def change(_: Route, __: Request, answer: Response) -> None:
         if answer.media_type == "application/json":
@@ -226,7 +226,7 @@ def names_no_media_type(service: Service) -> None:
 
 
 class _LostError(ApiError):
-    """A gateway in front of the service could not pass a call on."""
+    """A gateway in front of the service could not forward a call."""
 
     def status(self, choices: object) -> int:  # noqa: ARG002 - no choice of the service
         """Return the status of a bad gateway."""
@@ -234,7 +234,7 @@ class _LostError(ApiError):
 
 
 def stands_behind_a_bad_gateway(service: Service) -> None:
-    """Lose one call in many at the gateway, which answers with a page of its own."""
+    """Lose one call in many at the gateway, which answers with its own page."""
     admit, calls = service.access.admit, itertools.count(1)
 
     def through_the_gateway(request: Any) -> None:
@@ -294,8 +294,8 @@ VARIANTS = (
         ),
         alterations=(names_no_media_type,),
     ),
-    # A run against this one ends incomplete, and has to: a write that was lost is not sent again, because nobody
-    # knows whether it was done, and what it would have shown stays open. Reads are sent again.
+    # A run against this service is incomplete, and must be: a lost write is not repeated, because nobody knows
+    # whether it was done, so what it would have shown stays open. Reads are repeated.
     Variant(
         "bad-gateway",
         "A gateway loses some calls and answers with a page of its own.",

@@ -1,4 +1,4 @@
-"""Variants in how numbers, moments and addresses are written, and the alterations that make them."""
+"""Variants in how numbers, times and addresses are written, and the alterations that make them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ABOVE_ALL_IDS = 50_000_000
 
 
 def writes_integers_with_a_point(service: Service) -> None:
-    """Write each integer as a number with a point and a zero behind it: JSON has one kind of number."""
+    """Write each integer with a decimal point and a zero: JSON has only one type of number."""
 
     def change(_: Route, __: Request, answer: Response) -> None:
         if answer.has_content:
@@ -38,13 +38,13 @@ def _with_points(value: object) -> object:
 
 
 def counts_ids_down(service: Service) -> None:
-    """Give what comes later a smaller number."""
+    """Give later things smaller ids."""
     next_id, highest = service.store.next_id, 2 * service.choices.first_id + _ABOVE_ALL_IDS
     service.store.next_id = lambda sequence: highest - next_id(sequence)
 
 
 def writes_other_iso_dates(service: Service) -> None:
-    """Write moments in the basic and in the week form of ISO 8601, one second the one and one the other."""
+    """Write times in the basic and in the week form of ISO 8601, alternating by second."""
     forms = ("%Y%m%dT%H%M%S", "%G-W%V-%uT%H:%M:%S")
 
     def written(moment: datetime) -> str:
@@ -55,7 +55,7 @@ def writes_other_iso_dates(service: Service) -> None:
 
 
 def writes_moments_by_machine(service: Service) -> None:
-    """Let machines in different zones answer in turn, each of which writes as many digits of a moment as it likes."""
+    """Let machines in different time zones answer in turn, each with its own number of fractional digits."""
     hours = itertools.cycle((0, -3, 9))
     digits = itertools.cycle(("milliseconds", "microseconds", "seconds", "microseconds"))
 
@@ -66,7 +66,7 @@ def writes_moments_by_machine(service: Service) -> None:
 
 
 def writes_dates_with_a_comma(service: Service) -> None:
-    """Write moments with a comma before the fraction and an offset of hours, and some as days of the year."""
+    """Write times with a comma before the fraction and an offset in hours, and some as days of the year."""
     forms = ("%Y-%m-%dT%H:%M:%S", "%Y-%jT%H:%M:%S")
 
     def written(moment: datetime) -> str:
@@ -76,7 +76,7 @@ def writes_dates_with_a_comma(service: Service) -> None:
 
 
 def writes_dates_to_the_minute(service: Service) -> None:
-    """Write moments without seconds, which ISO 8601 allows."""
+    """Write times without seconds, which ISO 8601 allows."""
     service.present.timestamp = lambda moment: moment.strftime("%Y-%m-%dT%H:%MZ")
 
 
@@ -87,7 +87,7 @@ def lives_in_another_time(service: Service) -> None:
 
 
 def shows_relative_pictures(service: Service) -> None:
-    """Name the picture of a user without the host that it lies on."""
+    """Write the avatar_url of a user without a host."""
     of_user = service.present.user
 
     def shown(user: Any) -> dict[str, Any]:

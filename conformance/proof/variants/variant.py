@@ -1,4 +1,4 @@
-"""What a variant of the reference is, and how an alteration changes the answers of a service."""
+"""What a variant of the reference is, and how an alteration changes the responses of a service."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from conformance.reference.http import Request, Response
     from conformance.reference.routing import Route
 
-#: Changes a service that was just made, mostly by putting methods in the place of its own.
+#: Changes a new service, mostly by replacing its methods.
 Alteration = Callable[["Service"], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One difference that the specification allows, or several that go together."""
+    """One difference that the specification allows, or several that belong together."""
 
     name: str
     says: str
@@ -37,7 +37,7 @@ class Variant:
 
 
 def transform(service: Service, change: Callable[[Route, Request, Response], None]) -> None:
-    """Let a function change each answer of a service in place."""
+    """Let a function change each response of a service in place."""
 
     def changed(route: Route, request: Request, answer: Response) -> Response:
         change(route, request, answer)

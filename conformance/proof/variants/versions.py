@@ -1,4 +1,4 @@
-"""Variants in what a version has and which features are offered, and the alterations that make them."""
+"""Variants in what exists at a version and which features exist, and the alterations that make them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def leaves_deprecated_fields_out(service: Service) -> None:
-    """Show a configuration without what is deprecated in it, and refuse the deprecated kind of report."""
+    """Show a configuration without deprecated fields, and refuse the deprecated kind of report."""
     configurations, rules = service.project_approval_configurations, service.project_approval_rules
     changed, require = configurations.present_changed, rules.require_creatable
 
@@ -34,7 +34,7 @@ def leaves_deprecated_fields_out(service: Service) -> None:
 
 
 def numbers_itself_otherwise(service: Service) -> None:
-    """Tell of the number that the product has, which is not the one of the interface."""
+    """Report the version number of the product, which is not that of the interface."""
     service.meta.version = lambda: {"version": "3.2.1-community", "revision": "c0ffee"}
 
 

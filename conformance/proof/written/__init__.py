@@ -1,4 +1,4 @@
-"""Faults written by hand, one module per area: what no place of the contract tells."""
+"""Faults written by hand, one module per area: what cannot be derived from the contract."""
 
 from __future__ import annotations
 

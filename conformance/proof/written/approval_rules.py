@@ -1,4 +1,4 @@
-"""What the faults of approval rules share, be they rules of groups or of projects; none of its own."""
+"""What the faults of approval rules of groups and of projects share; this module has no fault of its own."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def others_of(service: Service, rule: Any) -> list[Any]:
 
 
 def kept_otherwise(service: Service, area: Any, name: str, **values: Any) -> None:
-    """Keep a created or changed rule with other values than the answer shows."""
+    """Store a created or changed rule with other values than those in the answer."""
     afterwards(area, name, lambda rule, *_: stored(service).update({rule.id: replace(rule, **values)}))
 
 
 def spread_to_others(service: Service, area: Any, name: str, *parts: str) -> None:
-    """Give every other rule of the same home what a created or changed rule has."""
+    """Copy the values of a created or changed rule to every other rule of the same group or project."""
 
     def spread(rule: Any, *_: Any) -> None:
         for other in others_of(service, rule):
@@ -53,7 +53,7 @@ def created_everywhere(service: Service, area: Any, homes: Callable[[], Any]) ->
 
 
 def untouched_asks_for_one(service: Service) -> None:
-    """Let rules that are there from the beginning ask for one approval."""
+    """Let initial rules require one approval."""
     rules = service.approval_rules
 
     def make(make_default: Any) -> Any:
@@ -78,7 +78,7 @@ def unlisted_policies(area: Any) -> None:
 
 
 def after_a_change(service: Service, name: str, level: Level, twist: Callable[..., Any]) -> None:
-    """Replace what a method of all rules returns, for the rules of one level."""
+    """Replace the result of a method for the rules of one level."""
     afterwards(
         service.approval_rules,
         name,
@@ -87,7 +87,7 @@ def after_a_change(service: Service, name: str, level: Level, twist: Callable[..
 
 
 def upserting(service: Service, area: Any, **more: Any) -> None:
-    """Let a change of a rule that is not there create one."""
+    """Let a change of a missing rule create one."""
 
     def make(update: Any) -> Any:
         def upsert(home: Any, number: int, wanted: Any, caller: Any) -> Any:
@@ -101,7 +101,7 @@ def upserting(service: Service, area: Any, **more: Any) -> None:
 
 
 def any_text_is_the_last(service: Service, key: str, rules: Callable[[Request], list[Any]]) -> None:
-    """Take an id that is no number for that of the last rule."""
+    """Read an id that is not a number as that of the last rule."""
 
     def make(handler: Any) -> Any:
         def lenient(request: Request) -> Response:
@@ -115,13 +115,13 @@ def any_text_is_the_last(service: Service, key: str, rules: Callable[[Request], 
 
 
 def unknown_is_the_usual(service: Service, find: str, subjects: str, usual: str) -> None:
-    """Take a group or project that does not exist for one that does."""
+    """Use an existing group or project in place of a missing one."""
     known = getattr(service.identities, subjects)[service.world.one(usual).id]
     around(service.identities, find, lambda found: lambda reference: found(reference) or known)
 
 
 def shown_as_sent(service: Service, key: str, name: str, value: str, instead: str) -> None:
-    """Create something else where a value is sent, and answer as if the value had been taken."""
+    """Create something else if a value is sent, and answer as if the value had been accepted."""
 
     def make(handler: Any) -> Any:
         def lenient(request: Request) -> Response:

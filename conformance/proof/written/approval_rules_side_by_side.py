@@ -1,4 +1,4 @@
-"""Faults of approval rules that show only where two callers write at once, and not the same thing."""
+"""Faults of approval rules that show only if two callers concurrently write different things."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _CHANGES = (
     "PUT /projects/:id/approval_rules/:approval_rule_id",
     "PUT /projects/:id/merge_requests/:merge_request_iid/approval_rules/:approval_rule_id",
 )
-#: How long a change waits between reading and writing, so that a deletion that began with it comes in between.
+#: How long a change waits between reading and writing, so that a concurrent deletion comes in between.
 _MEANWHILE_SECONDS = 0.05
 
 
 @fault("project-approval-rules.delete.at-once")
 @fault("merge-request-approvals.rules.delete.at-once")
 def a_change_brings_back_what_went_meanwhile(service: Service) -> None:
-    """Whoever changes a rule writes all rules as they were a moment before, with those that were deleted since."""
+    """A change of a rule writes all rules as they were a moment before, including those deleted meanwhile."""
     seen: dict[int, dict[int, Any]] = {}
 
     async def wait(request: Request) -> None:

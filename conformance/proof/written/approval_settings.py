@@ -1,4 +1,4 @@
-"""Faults of the approval settings: values that do not hold, and others that move with them."""
+"""Faults of the approval settings: values that are not kept, and others that change with them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STORED = {
 
 
 def changing(service: Service, kind: type, alter: Any) -> None:
-    """Alter what is wanted of the settings of groups, or of projects, before it is stored."""
+    """Alter the sent settings of groups, or of projects, before they are stored."""
     area = service.approval_settings
     change = area.change
 
@@ -51,7 +51,7 @@ for place, kind in KINDS.items():
             fault(f"approval-settings.{place}.update.{part}")(
                 named(
                     f"{place}_{setting.value}_never_becomes_{stuck}",
-                    f"An update of a {place} is served and leaves out {setting.value} = {stuck}.",
+                    f"An update of a {place} is served, but {setting.value} = {stuck} is not stored.",
                     not_stored,
                 )
             )
@@ -66,7 +66,7 @@ for place, kind in KINDS.items():
     fault(f"approval-settings.{place}.update.leaves-unsent")(
         named(
             f"update_of_a_{place}_resets_what_is_unsent",
-            "allow_committer_approval goes off unless it is sent.",
+            "allow_committer_approval is switched off unless it is sent.",
             resets_unsent,
         )
     )
@@ -75,7 +75,9 @@ for place, kind in KINDS.items():
         changing(service, kind, lambda _, wanted: dict(list(wanted.items())[:1]))
 
     fault(f"approval-settings.{place}.update.several")(
-        named(f"of_several_settings_of_a_{place}_one_is_stored", "Of an update the first setting counts.", first_alone)
+        named(
+            f"of_several_settings_of_a_{place}_one_is_stored", "An update stores only its first setting.", first_alone
+        )
     )
 
     def author_moves_committer(service: Service, kind: type = kind) -> None:
@@ -86,7 +88,11 @@ for place, kind in KINDS.items():
         changing(service, kind, both)
 
     fault(f"approval-settings.{place}.update.leaves-unsent")(
-        named(f"overrides_of_a_{place}_move_author_approval", "One setting moves with another.", author_moves_committer)
+        named(
+            f"overrides_of_a_{place}_move_author_approval",
+            "A change of one setting also changes another.",
+            author_moves_committer,
+        )
     )
 
     def empty_resets(service: Service, kind: type = kind) -> None:
@@ -97,7 +103,7 @@ for place, kind in KINDS.items():
         )
 
     fault(f"approval-settings.{place}.update.empty")(
-        named(f"empty_update_of_a_{place}_changes", "An update without any setting changes two.", empty_resets)
+        named(f"empty_update_of_a_{place}_changes", "An update without any setting changes two settings.", empty_resets)
     )
 
     def needs_two(service: Service, kind: type = kind) -> None:
@@ -109,7 +115,9 @@ for place, kind in KINDS.items():
         changing(service, kind, refuse)
 
     fault(f"approval-settings.{place}.update.each-is-optional")(
-        named(f"update_of_a_{place}_needs_two_settings", "One setting is refused when it is sent alone.", needs_two)
+        named(
+            f"update_of_a_{place}_needs_two_settings", "One of the settings is refused if it is sent alone.", needs_two
+        )
     )
 
     def mirrored(service: Service, kind: type = kind) -> None:
@@ -128,7 +136,9 @@ for place, kind in KINDS.items():
 
     plural = "groups" if place == "group" else "projects"
     fault(f"approval-settings.{place}.update.leaves-other-{plural}")(
-        named(f"update_of_a_{place}_reaches_all_{plural}", "What is set in one is set in all.", mirrored)
+        named(
+            f"update_of_a_{place}_reaches_all_{plural}", f"A change of one {place} is made in all {plural}.", mirrored
+        )
     )
 
     def knows_everything(service: Service, kind: type = kind, place: str = place) -> None:
@@ -140,7 +150,7 @@ for place, kind in KINDS.items():
         fault(f"approval-settings.{place}.{doing}.unknown-{place}")(
             named(
                 f"{doing}_of_an_unknown_{place}_is_served",
-                f"An unknown number is taken for that of the main {place}.",
+                f"An unknown number identifies the main {place}.",
                 lambda service, knows=knows_everything: knows(service),
             )
         )
@@ -158,7 +168,7 @@ for place, kind in KINDS.items():
     fault(f"approval-settings.{place}.locked-value-is-the-parents")(
         named(
             f"locked_setting_of_a_{place}_has_the_other_value",
-            "A locked setting shows the opposite.",
+            "A locked setting shows the opposite of its value.",
             lambda service, lock=locked_own_value: lock(service),
         )
     )
@@ -175,7 +185,7 @@ for place, kind in KINDS.items():
     fault(f"approval-settings.{place}.reauthentication-is-available")(
         named(
             f"reauthentication_of_a_{place}_cannot_be_set",
-            "An update passes over the setting.",
+            "An update ignores require_reauthentication_to_approve.",
             without_reauthentication,
         )
     )
@@ -191,14 +201,16 @@ for place, kind in KINDS.items():
 
         fault(f"approval-settings.{place}.update.{part}.is-boolean")(
             named(
-                f"{setting.value}_of_a_{place}_takes_any_word", "What is no truth value counts as true.", takes_anything
+                f"{setting.value}_of_a_{place}_takes_any_word",
+                "A value that is not boolean counts as true.",
+                takes_anything,
             )
         )
 
 
 @fault("approval-settings.group.update.answer-shows-values")
 def answer_shows_the_old_values(service: Service) -> None:
-    """The answer to an update of a group is what held before."""
+    """The answer to an update of a group has the former values."""
     area = service.approval_settings
     change = area.change
     before: dict[int, Any] = {}
@@ -217,7 +229,7 @@ def answer_shows_the_old_values(service: Service) -> None:
 
 @fault("approval-settings.project.update.leaves-its-group")
 def project_writes_its_group(service: Service) -> None:
-    """What is set in a project is set in its group as well."""
+    """Settings of a project are also stored for its group."""
     area = service.approval_settings
     change = area.change
 

@@ -1,4 +1,4 @@
-"""Faults of approvals that cross what is usually looked at alone: neighbours, two callers at once, the older of two."""
+"""Faults of approvals in rare combinations: similar values, neighbours, concurrent callers, older rules."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from conformance.reference.http import Request, Response
 
 MERGE_REQUEST = "/projects/:id/merge_requests/:merge_request_iid"
-#: Two calls within so many seconds count as having come at the same time.
+#: Two calls within this number of seconds count as concurrent.
 AT_ONCE = 0.1
 
 
-# -- nearly the right value --------------------------------------------------------------------------------------------
+# -- similar values ----------------------------------------------------------------------------------------------------
 
 
 def conflicting(service: Service, differs: Any) -> None:
-    """Let a function of what was sent and the HEAD decide what conflicts."""
+    """Let a function of the sent sha and the HEAD decide whether there is a conflict."""
     area = service.merge_request_approvals
 
     def require(merge_request: Any, sha: Any) -> None:
@@ -39,38 +39,38 @@ def conflicting(service: Service, differs: Any) -> None:
 
 @fault("merge-request-approvals.approve.near-sha-is-refused")
 def beginning_of_the_head_is_enough(service: Service) -> None:
-    """A sha is the HEAD if the HEAD begins with it."""
+    """A sha is accepted if the HEAD begins with it."""
     conflicting(service, lambda sha, head: sha is not None and (not sha or not head.startswith(sha)))
 
 
 @fault("merge-request-approvals.approve.near-sha-is-refused")
 def what_stands_behind_the_head_is_not_read(service: Service) -> None:
-    """A sha is the HEAD if it begins with it."""
+    """A sha is accepted if it begins with the HEAD."""
     conflicting(service, lambda sha, head: sha is not None and not sha.startswith(head))
 
 
 @fault("merge-request-approvals.approve.other-sha-conflicts")
 def the_first_digit_is_not_read(service: Service) -> None:
-    """A sha is the HEAD if all but its first digit is."""
+    """A sha is accepted if it equals the HEAD except for the first digit."""
     conflicting(service, lambda sha, head: sha is not None and sha[1:] != head[1:])
 
 
 @fault("merge-request-approvals.approve.other-sha-conflicts")
 def any_head_will_do(service: Service) -> None:
-    """The HEAD of any merge request is taken."""
+    """The HEAD of any merge request is accepted."""
     heads = [service.repositories.head_of(one) for one in service.repositories.merge_requests.values()]
     conflicting(service, lambda sha, _: sha is not None and sha not in heads)
 
 
 @fault("merge-request-approvals.approve.other-sha-conflicts")
 def the_former_head_will_do(service: Service) -> None:
-    """What was the HEAD before the last push is still taken for it."""
+    """The HEAD from before the last push is still accepted."""
     conflicting(service, lambda sha, head: sha not in {None, head, former_head(service, head)})
 
 
 @fault("merge-request-approvals.approve.current-sha")
 def pushes_move_no_head(service: Service) -> None:
-    """A sha is compared with what was the HEAD before the last push."""
+    """A sha is compared with the HEAD from before the last push."""
     conflicting(service, lambda sha, head: sha not in {None, former_head(service, head) or head})
 
 
@@ -82,7 +82,7 @@ def former_head(service: Service, head: str) -> str | None:
 
 @fault("merge-request-approvals.approve.other-sha-conflicts")
 def any_sha_will_do_beside_an_approval(service: Service) -> None:
-    """Once somebody has approved, any sha is taken."""
+    """Once somebody has approved, any sha is accepted."""
 
     def make(require: Any) -> Any:
         def requiring(merge_request: Any, sha: Any) -> None:
@@ -96,7 +96,7 @@ def any_sha_will_do_beside_an_approval(service: Service) -> None:
 
 @fault("merge-request-approvals.merge-request.of-its-project")
 def merge_requests_are_found_anywhere(service: Service) -> None:
-    """A number that the project does not know shows the merge request of another project."""
+    """An iid that the project does not have shows the merge request of another project."""
 
     def make(find: Any) -> Any:
         def anywhere(project: Any, iid: int) -> Any:
@@ -111,7 +111,7 @@ def merge_requests_are_found_anywhere(service: Service) -> None:
 
 @fault("merge-request-approvals.password.missing")
 def the_head_stands_for_the_password(service: Service) -> None:
-    """Whoever sends a sha is not asked for a password."""
+    """If a sha is sent, no password is required."""
 
     def make(approve: Any) -> Any:
         def lenient(merge_request: Any, caller: Any, sha: Any, password: Any) -> None:
@@ -124,7 +124,7 @@ def the_head_stands_for_the_password(service: Service) -> None:
 
 @fault("merge-request-approvals.password.wrong")
 def half_a_password_is_right(service: Service) -> None:
-    """A password is compared as far as it goes."""
+    """A password is compared only up to its own length."""
     service.merge_request_approvals.password_matches = lambda caller, password: (
         bool(password) and caller.password.startswith(password)
     )
@@ -132,7 +132,7 @@ def half_a_password_is_right(service: Service) -> None:
 
 @fault("merge-request-approvals.password.wrong")
 def empty_password_is_right(service: Service) -> None:
-    """An empty password approves."""
+    """An empty password is accepted."""
     around(
         service.merge_request_approvals,
         "password_matches",
@@ -142,7 +142,7 @@ def empty_password_is_right(service: Service) -> None:
 
 @fault("merge-request-approvals.password.wrong")
 def anybody_s_password_is_right(service: Service) -> None:
-    """The password of any user approves."""
+    """The password of any user is accepted."""
     service.merge_request_approvals.password_matches = lambda _, password: any(
         user.password == password for user in service.identities.users.values()
     )
@@ -165,7 +165,7 @@ def administrators_are_forbidden_to_reset(service: Service) -> None:
 
 @fault("merge-request-approvals.reset.by-group-bot")
 def bots_of_groups_clear_nothing(service: Service) -> None:
-    """The bot of a group token resets approvals, and nothing happens."""
+    """The bot of a group token resets approvals, but nothing happens."""
 
     def make(handler: Any) -> Any:
         def idle(request: Request) -> Any:
@@ -182,7 +182,7 @@ def bots_of_groups_clear_nothing(service: Service) -> None:
 
 @fault("merge-request-approvals.approve.left-until-enough")
 def one_approval_is_enough(service: Service) -> None:
-    """Nothing is left to approve once anybody has approved."""
+    """After one approval, none is left."""
 
     def shown(status: Any, *_: Any) -> None:
         if status["approved_by"]:
@@ -191,7 +191,7 @@ def one_approval_is_enough(service: Service) -> None:
     afterwards(service.merge_request_approvals, "status", shown)
 
 
-# -- what a move leaves ------------------------------------------------------------------------------------------------
+# -- what a call must not change ---------------------------------------------------------------------------------------
 
 
 def own_rules(service: Service, merge_request: Any) -> list[Any]:
@@ -205,7 +205,7 @@ def own_rules(service: Service, merge_request: Any) -> list[Any]:
 
 @fault("merge-request-approvals.approvals-leave-rules")
 def reset_takes_the_rules(service: Service) -> None:
-    """A reset of approvals deletes the rules of the merge request as well."""
+    """A reset of approvals also deletes the rules of the merge request."""
 
     def clear(_: Any, merge_request: Any) -> None:
         for rule in own_rules(service, merge_request):
@@ -216,7 +216,7 @@ def reset_takes_the_rules(service: Service) -> None:
 
 @fault("merge-request-approvals.approvals-leave-rules")
 def approval_lowers_the_number(service: Service) -> None:
-    """An approval takes one from approvals_required of each rule."""
+    """An approval lowers approvals_required of each rule by one."""
 
     def lower(_: Any, __: Any, merge_request: Any) -> None:
         for rule in own_rules(service, merge_request):
@@ -227,7 +227,7 @@ def approval_lowers_the_number(service: Service) -> None:
 
 @fault("merge-request-approvals.rules.leave-project-rules")
 def deletion_in_a_merge_request_reaches_the_project(service: Service) -> None:
-    """With a rule of a merge request the newest rule of its project is deleted."""
+    """Deleting a rule of a merge request also deletes the newest rule of its project."""
 
     def delete(_: Any, rule: Any) -> None:
         ours = [one for one in list(stored(service).values()) if one.home.level is Level.PROJECT]
@@ -239,7 +239,7 @@ def deletion_in_a_merge_request_reaches_the_project(service: Service) -> None:
 
 @fault("project-approval-rules.leave-merge-requests")
 def change_in_a_project_reaches_merge_requests(service: Service) -> None:
-    """A change of a rule of a project gives every rule of a merge request its number."""
+    """A change of a project's rule sets its number in every rule of a merge request."""
 
     def spread(rule: Any, *_: Any) -> None:
         for other in list(stored(service).values()):
@@ -262,11 +262,11 @@ def approvals_are_kept_by_iid(service: Service) -> None:
     afterwards(area, "add_approval", spread)
 
 
-# -- several at once ---------------------------------------------------------------------------------------------------
+# -- concurrent calls --------------------------------------------------------------------------------------------------
 
 
 def losing(service: Service, area: Any, name: str) -> None:
-    """Let the later of two calls of a method that come at the same time begin from what was there before both."""
+    """Let the later of two concurrent calls of a method start from the state before both."""
     last: list[Any] = [float("-inf"), None]
 
     def make(method: Any) -> Any:
@@ -286,43 +286,43 @@ def losing(service: Service, area: Any, name: str) -> None:
 
 @fault("merge-request-approvals.approve.at-once")
 def one_of_two_approvals_is_lost(service: Service) -> None:
-    """Of two approvals at the same time the first is lost."""
+    """If two users approve concurrently, the first approval is lost."""
     losing(service, service.merge_request_approvals, "add_approval")
 
 
 @fault("merge-request-approvals.rules.create.at-once")
 @fault("project-approval-rules.create.at-once")
 def one_of_two_rules_is_lost(service: Service) -> None:
-    """Of two rules that are created at the same time the first is lost."""
+    """If two rules are created concurrently, the first is lost."""
     losing(service, service.approval_rules, "add_rule")
 
 
 @fault("project-approval-rules.update.at-once")
 def one_of_two_changes_is_lost(service: Service) -> None:
-    """Of two rules that are changed at the same time the first stays as it was."""
+    """If two rules are changed concurrently, the first stays unchanged."""
     losing(service, service.approval_rules, "update_rule")
 
 
-#: How many looks without a change end the wait of a call that shall meet others: after some change, and before any.
+#: After how many checks without a change a waiting call continues: once there was a change, and before any.
 _CALM_AFTER_CHANGES, _CALM_WITHOUT = 8, 12
 
 
 @fault("group-approval-rules.create.at-once")
 def a_creation_undoes_changes_beside_it(service: Service) -> None:
-    """A rule of a group is created beside the others as they were a moment before."""
+    """Creating a rule of a group writes the others as they were a moment before."""
     table, key = stored(service), "POST /groups/:id/approval_rules"
     change = "PUT /groups/:id/approval_rules/:approval_rule_id"
     seen: dict[int, dict[Any, Any]] = {}
 
     async def wait(request: Request) -> None:
         if request.route.key == change:
-            # A change waits for a creation, so that both are surely under way together.
+            # A change waits for a creation, so that both are certainly concurrent.
             for _ in range(_CALM_WITHOUT):
                 if not seen:
                     await asyncio.sleep(AT_ONCE / 10)
         if request.route.key == key:
             before = seen[id(request)] = dict(table)
-            # As long as others change something, or until it is clear that none will.
+            # Wait while others change something, or until it is clear that none will.
             last, quiet = dict(table), 0
             while quiet < (_CALM_AFTER_CHANGES if last != before else _CALM_WITHOUT):
                 await asyncio.sleep(AT_ONCE / 10)
@@ -344,21 +344,21 @@ def a_creation_undoes_changes_beside_it(service: Service) -> None:
 
 @fault("approval-settings.group.update.at-once")
 def one_of_two_settings_of_a_group_is_lost(service: Service) -> None:
-    """Of two updates of a group's settings at the same time the first is lost."""
+    """If the settings of a group are updated twice concurrently, the first update is lost."""
     losing(service, service.approval_settings, "change")
 
 
 @fault("approval-settings.project.update.at-once")
 def one_of_two_settings_of_a_project_is_lost(service: Service) -> None:
-    """Of two updates of a project's settings at the same time the first is lost."""
+    """If the settings of a project are updated twice concurrently, the first update is lost."""
     losing(service, service.approval_settings, "change")
 
 
-# -- the older of two, and who has read before -------------------------------------------------------------------------
+# -- the older of two, and callers who have read before ----------------------------------------------------------------
 
 
 def newest_in_place_of(service: Service, level: Level, name: str) -> None:
-    """Let a method that takes a rule work on the newest rule of its home instead, at one level."""
+    """Let a method that works on a rule use the newest rule of the same place instead, at one level."""
 
     def make(method: Any) -> Any:
         def newest(subject: Any, rule: Any, *arguments: Any) -> Any:
@@ -372,12 +372,12 @@ def newest_in_place_of(service: Service, level: Level, name: str) -> None:
 
 @fault("merge-request-approvals.rules.update.name")
 def the_newest_rule_is_updated(service: Service) -> None:
-    """Whichever rule of a merge request is named in an update, the newest one changes."""
+    """An update of any rule of a merge request changes the newest one."""
     newest_in_place_of(service, Level.MERGE_REQUEST, "update_rule")
 
 
 def newest_is_read(service: Service, key: str, level: Level) -> None:
-    """Show the newest rule of the home under the number that was asked for."""
+    """Show the newest rule of the same place with the requested id."""
 
     def alter(_: Request, response: Response) -> None:
         asked = stored(service).get(response.content.get("id"))
@@ -390,18 +390,18 @@ def newest_is_read(service: Service, key: str, level: Level) -> None:
 
 @fault("merge-request-approvals.rules.read-one")
 def the_newest_rule_of_a_merge_request_is_read(service: Service) -> None:
-    """Under each number of a rule of a merge request the name of the newest one is shown."""
+    """For each rule of a merge request, the name of the newest one is shown."""
     newest_is_read(service, f"{MERGE_REQUEST}/approval_rules/:approval_rule_id", Level.MERGE_REQUEST)
 
 
 @fault("project-approval-rules.read")
 def the_newest_rule_of_a_project_is_read(service: Service) -> None:
-    """Under each number of a rule of a project the name of the newest one is shown."""
+    """For each rule of a project, the name of the newest one is shown."""
     newest_is_read(service, "/projects/:id/approval_rules/:approval_rule_id", Level.PROJECT)
 
 
 def remembered_for_the_reader(service: Service, key: str, *, actor: str) -> None:
-    """Show one caller again and again what the first reading showed."""
+    """Always show one caller the result of the first read."""
     known: dict[str, Any] = {}
     reader = service.world.actors[actor].id
 
@@ -414,17 +414,17 @@ def remembered_for_the_reader(service: Service, key: str, *, actor: str) -> None
 
 @fault("merge-request-approvals.approve.lists-caller")
 def owner_sees_the_first_status_for_good(service: Service) -> None:
-    """The owner is shown the approval status of a merge request as it was at the first reading."""
+    """The owner always gets the approval status of a merge request from the first read."""
     remembered_for_the_reader(service, f"{MERGE_REQUEST}/approvals", actor="owner")
 
 
 @fault("project-approval-rules.update.stored")
 def owner_sees_the_first_rule_for_good(service: Service) -> None:
-    """The owner is shown a rule of a project as it was at the first reading."""
+    """The owner always gets a rule of a project from the first read."""
     remembered_for_the_reader(service, "/projects/:id/approval_rules/:approval_rule_id", actor="owner")
 
 
-# -- what answers say --------------------------------------------------------------------------------------------------
+# -- what responses show -----------------------------------------------------------------------------------------------
 
 
 @fault("merge-request-approvals.status.title-and-description")
@@ -441,7 +441,7 @@ def title_of_the_first_merge_request(service: Service) -> None:
 
 @fault("merge-request-approvals.status.describes-its-merge-request")
 def approval_is_answered_with_another_iid(service: Service) -> None:
-    """The answer to an approval shows the iid of another merge request."""
+    """The answer to an approval has the iid of another merge request."""
 
     def alter(_: Request, response: Response) -> None:
         response.content = {**response.content, "iid": response.content["iid"] + 1}
@@ -467,5 +467,5 @@ def whoever_may_approve_is_counted(service: Service) -> None:
 
 @fault("merge-request-approvals.rules.create.in-state")
 def number_of_the_first_rule_in_the_state(service: Service) -> None:
-    """Every rule of the approval state shows approvals_required of the first one."""
+    """Every rule of the approval state has approvals_required of the first one."""
     in_the_state(service, lambda rule, rules: {**rule, "approvals_required": rules[0]["approvals_required"]})

@@ -1,4 +1,4 @@
-"""Faults of authentication: tokens that are not asked for, not found, or taken for somebody else's."""
+"""Faults of authentication: tokens that are not required, not found, or treated as another user's."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ UNKNOWN = b"0000-no-such-token-0000"
 
 
 def has_no_token(service: Service) -> Callable[[Request], bool]:
-    """Return a test for calls that carry no token at all, or an empty one."""
+    """Return a test for calls with no token or an empty one."""
     return lambda request: not service.access.token_text(request)
 
 
 def deaf_to(service: Service, header: bytes, when: Callable[[Request], bool]) -> None:
-    """Take no notice of a header of some calls."""
+    """Ignore a header in some calls."""
 
     def make(read: Any) -> Any:
         def reading(request: Request) -> str:
@@ -42,14 +42,14 @@ def deaf_to(service: Service, header: bytes, when: Callable[[Request], bool]) ->
 
 @fault("approval-settings.project.authorization.reading-anonymous")
 def settings_are_read_without_a_token(service: Service) -> None:
-    """The approval settings of a project are shown to everybody."""
+    """The approval settings of a project are shown without a token."""
     anonymous = has_no_token(service)
     let_in(service, lambda request: is_route(request.route, f"GET {SETTINGS}") and anonymous(request), "maintainer")
 
 
 @fault("authentication.anonymous-is-refused", operation="getProjectApprovalSettings")
 def anonymous_callers_meet_a_server_error(service: Service) -> None:
-    """Without a token the approval settings of a project are a server error."""
+    """Without a token, reading the approval settings of a project causes a server error."""
     anonymous = has_no_token(service)
 
     def broken(route: Any, request: Request, response: Response) -> Response:
@@ -76,7 +76,7 @@ def anonymous_update_is_refused_and_done(service: Service) -> None:
 
 @fault("authentication.anonymous-on-public-project")
 def public_projects_are_open(service: Service) -> None:
-    """What is read of a public project is shown to everybody."""
+    """Everything that can be read of a public project is shown to everybody."""
     anonymous = has_no_token(service)
 
     def is_public(request: Request) -> bool:
@@ -92,13 +92,13 @@ def public_projects_are_open(service: Service) -> None:
 
 @fault("authentication.private-token", operation="updateProjectApprovalSettings")
 def updates_ask_for_a_bearer_token(service: Service) -> None:
-    """The approval settings of a project are not updated with a token in PRIVATE-TOKEN."""
+    """An update of the approval settings of a project does not accept a token in PRIVATE-TOKEN."""
     deaf_to(service, b"private-token", lambda request: is_route(request.route, f"PUT {SETTINGS}"))
 
 
 @fault("authentication.private-token-spelling")
 def a_token_opens_a_path_once(service: Service) -> None:
-    """A token is taken once for each path, in whatever way its header is spelled."""
+    """A token is accepted once for each path, in whatever header."""
     seen: set[tuple[str, bytes]] = set()
 
     def make(authenticate: Any) -> Any:
@@ -116,12 +116,12 @@ def a_token_opens_a_path_once(service: Service) -> None:
 
 @fault("authentication.private-token-spelling")
 def unknown_tokens_are_the_maintainers(service: Service) -> None:
-    """A token that nobody has is taken for the maintainer's."""
+    """An unknown token is treated as the maintainer's."""
     let_in(service, lambda request: request.headers.get(b"private-token") == UNKNOWN, "maintainer")
 
 
 def found_by(service: Service, alike: Callable[[str, str], bool]) -> None:
-    """Find a token by something less than itself: `alike` takes the token that was sent, and one that is known."""
+    """Accept tokens by an incomplete comparison: `alike` gets the sent token and a known one."""
 
     def make(read: Any) -> Any:
         def reading(request: Request) -> str:
@@ -136,43 +136,43 @@ def found_by(service: Service, alike: Callable[[str, str], bool]) -> None:
 
 @fault("authentication.unknown-token-is-refused", operation="getProjectApprovalSettings")
 def tokens_are_found_in_any_case(service: Service) -> None:
-    """Capitals and small letters of a token are not told apart."""
+    """Tokens are compared case-insensitively."""
     found_by(service, lambda sent, token: sent.lower() == token.lower())
 
 
 @fault("authentication.unknown-token-is-refused", operation="getProjectApprovalSettings")
 def beginning_of_a_token_is_enough(service: Service) -> None:
-    """A token is found by its beginning."""
+    """The beginning of a token is accepted."""
     found_by(service, lambda sent, token: len(sent) + 1 >= len(token) and token.startswith(sent))
 
 
 @fault("authentication.unknown-token-is-refused", operation="getProjectApprovalSettings")
 def what_follows_a_token_does_not_count(service: Service) -> None:
-    """A token is found with anything behind it."""
+    """A token with additional characters is accepted."""
     found_by(service, lambda sent, token: sent.startswith(token))
 
 
 @fault("authentication.empty-token-is-refused")
 def empty_header_counts_as_a_token(service: Service) -> None:
-    """PRIVATE-TOKEN without a value is taken for the maintainer's token."""
+    """PRIVATE-TOKEN without a value is treated as the maintainer's token."""
     let_in(service, lambda request: request.headers.get(b"private-token") == b"", "maintainer")
 
 
 @fault("authentication.bearer-on-completions")
 def completions_take_no_bearer_token(service: Service) -> None:
-    """The completion endpoint takes no notice of Authorization."""
+    """The completion endpoint ignores Authorization."""
     deaf_to(service, b"authorization", lambda request: is_route(request.route, COMPLETE))
 
 
 @fault("authentication.private-token-on-completions")
 def completions_take_bearer_tokens_alone(service: Service) -> None:
-    """The completion endpoint takes no notice of PRIVATE-TOKEN."""
+    """The completion endpoint ignores PRIVATE-TOKEN."""
     deaf_to(service, b"private-token", lambda request: is_route(request.route, COMPLETE))
 
 
 @fault("authentication.unknown-bearer-on-completions")
 def any_bearer_token_completes(service: Service) -> None:
-    """The completion endpoint completes for whoever sends a bearer token."""
+    """The completion endpoint serves any bearer token."""
     let_in(
         service,
         lambda request: is_route(request.route, COMPLETE) and b"authorization" in request.headers,
@@ -182,7 +182,7 @@ def any_bearer_token_completes(service: Service) -> None:
 
 @fault("authentication.unknown-bearer-on-completions")
 def refusal_holds_the_completion(service: Service) -> None:
-    """An unknown bearer token is refused on the completion endpoint, in an answer that holds the completion."""
+    """The completion endpoint refuses an unknown bearer token with a response that contains the completion."""
 
     def is_unknown(request: Request) -> bool:
         return is_route(request.route, COMPLETE) and request.headers.get(b"authorization", b"").endswith(UNKNOWN)

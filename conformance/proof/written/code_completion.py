@@ -1,4 +1,4 @@
-"""Faults of code completion: what is demanded or taken beyond the text, and who is told what."""
+"""Faults of code completion: what is required or accepted beyond the text, and which caller gets what."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHECK = "POST /code_suggestions/enabled"
 
 
 def demanding(service: Service, unwanted: Any) -> None:
-    """Refuse some completions that are right."""
+    """Refuse some valid completions."""
     area = service.code_completion
     read = area.read
 
@@ -34,7 +34,7 @@ def demanding(service: Service, unwanted: Any) -> None:
 
 @fault("code-completion.result.created-counts-seconds")
 def created_counts_milliseconds(service: Service) -> None:
-    """Created is a thousand times as large."""
+    """Created is a thousand times too large."""
 
     def finer(_: Request, response: Any) -> None:
         if response.has_content:
@@ -51,7 +51,7 @@ def nothing_may_follow_the_cursor(service: Service) -> None:
 
 @fault("code-completion.request.intent.is-optional")
 def intent_is_owed(service: Service) -> None:
-    """Without an intent a completion is refused."""
+    """A completion without an intent is refused."""
     demanding(service, lambda wanted: wanted.intent is None)
 
 
@@ -69,7 +69,7 @@ def generation_is_no_intent(service: Service) -> None:
 
 @fault("code-completion.request.project-path.is-optional")
 def project_is_not_taken(service: Service) -> None:
-    """A completion that names a project is refused."""
+    """A completion with project_path is refused."""
     demanding(service, lambda wanted: wanted.project_path is not None)
 
 
@@ -81,7 +81,7 @@ def stream_is_not_taken(service: Service) -> None:
 
 @fault("code-completion.stream.on")
 def stream_answers_206(service: Service) -> None:
-    """A streamed completion has another status."""
+    """A streamed completion has another status code."""
 
     def other(_: Request, response: Any) -> None:
         if response.chunks:
@@ -92,7 +92,7 @@ def stream_answers_206(service: Service) -> None:
 
 @fault("code-completion.stream.off")
 def always_streams_on_request(service: Service) -> None:
-    """A stream parameter streams, be it true or false."""
+    """The response is streamed if stream is sent, whether true or false."""
     handle = service.routes.get(COMPLETE).handler
 
     def streaming(request: Request) -> Response:
@@ -105,7 +105,7 @@ def always_streams_on_request(service: Service) -> None:
 
 @fault("code-completion.stream.is-off-by-default")
 def streams_by_default(service: Service) -> None:
-    """Without a stream parameter the answer is streamed."""
+    """Without a stream parameter the response is streamed."""
     handle = service.routes.get(COMPLETE).handler
 
     def streaming(request: Request) -> Response:
@@ -135,12 +135,12 @@ MENDED: dict[str, Any] = {
 
 
 def as_text(values: dict[str, Any], name: str) -> dict[str, Any]:
-    """Make text of one value."""
+    """Convert a value to text."""
     return {**values, name: str(values[name])} if name in values else values
 
 
 def in_file(body: Any, mend: Any) -> Any:
-    """Mend the file of a request."""
+    """Correct the file of a request."""
     file = body.get("current_file")
     return {**body, "current_file": mend(file)} if isinstance(file, dict) else body
 
@@ -148,7 +148,7 @@ def in_file(body: Any, mend: Any) -> Any:
 for _name, _mend in MENDED.items():
 
     def taken(service: Service, mend: Any = _mend) -> None:
-        """A request that cannot be read is mended."""
+        """An invalid request is corrected."""
         bodies(service, COMPLETE, mend)
 
     taken.__name__ = f"completion_mends_{_name}"
@@ -156,7 +156,7 @@ for _name, _mend in MENDED.items():
 
 
 def _breaking(service: Service, is_unreadable: Any) -> None:
-    """Answer a completion with a server error where a part of the request cannot be read."""
+    """Answer a completion with a server error if a part of the request is invalid."""
     service_route = service.routes.get(COMPLETE)
 
     def brittle(request: Request) -> Response:
@@ -167,24 +167,24 @@ def _breaking(service: Service, is_unreadable: Any) -> None:
 
 @fault("code-completion.request.content-below-cursor.is-string")
 def unreadable_end_of_the_file_breaks_a_completion(service: Service) -> None:
-    """A completion whose content_below_cursor is an object ends in a server error."""
+    """A completion whose content_below_cursor is an object causes a server error."""
     _breaking(service, lambda body: isinstance((body.get("current_file") or {}).get("content_below_cursor"), dict))
 
 
 @fault("code-completion.request.stream.is-boolean")
 def unreadable_stream_breaks_a_completion(service: Service) -> None:
-    """A completion whose stream is a word ends in a server error."""
+    """A completion whose stream is a word causes a server error."""
     _breaking(service, lambda body: isinstance(body.get("stream"), str))
 
 
 @fault("code-completion.request.project-path.is-string")
 def unreadable_project_breaks_a_completion(service: Service) -> None:
-    """A completion whose project_path is an object ends in a server error."""
+    """A completion whose project_path is an object causes a server error."""
     _breaking(service, lambda body: isinstance(body.get("project_path"), dict))
 
 
 def answering(service: Service, status: int, when: Any) -> None:
-    """Answer some checks with a status of its own."""
+    """Answer some checks with a given status."""
     area = service.code_completion
     check = area.check
 
@@ -198,7 +198,7 @@ def answering(service: Service, status: int, when: Any) -> None:
 
 @fault("code-completion.enabled.is-on-through-group")
 def group_does_not_count(service: Service) -> None:
-    """Only the switch of the project itself counts."""
+    """Only the setting of the project itself counts."""
     area = service.code_completion
     area.enabled = lambda project: area.switches.get(("project", project.id), False) or project.id == 1
 
@@ -206,7 +206,7 @@ def group_does_not_count(service: Service) -> None:
 @fault("errors.completion-switched-off")
 @fault("code-completion.enabled.is-off")
 def disabled_answers_404(service: Service) -> None:
-    """A project without the feature is hidden."""
+    """A project without the feature answers 404."""
     answering(service, 404, lambda path: path == service.world.one("disabled_project").path)
 
 
@@ -232,19 +232,19 @@ def unknown_project_is_forbidden(service: Service) -> None:
 
 @fault("code-completion.enabled.answers")
 def readable_project_answers_409(service: Service) -> None:
-    """A project that is known answers 409."""
+    """A known project answers 409."""
     answering(service, 409, lambda path: path == service.world.one("project").path)
 
 
 @fault("code-completion.enabled.path.is-required")
 def path_may_be_missing(service: Service) -> None:
-    """Without a path the first project is meant."""
+    """Without a path, the first project is used."""
     bodies(service, CHECK, lambda body: {"project_path": service.world.one("enabled_project").path, **body})
 
 
 @fault("code-completion.enabled.path.is-string")
 def path_may_be_anything(service: Service) -> None:
-    """A path that is no text means the first project."""
+    """If the path is not a text, the first project is used."""
     known = service.world.one("enabled_project").path
     bodies(
         service,
@@ -259,5 +259,5 @@ def path_may_be_anything(service: Service) -> None:
     features={"code_completion_flag_off": True, "code_completion": False},
 )
 def completions_come_while_the_flag_is_off(service: Service) -> None:
-    """The flag takes nothing away."""
+    """Completions are served although the feature flag is off."""
     service.code_completion.require_offered = does_nothing

@@ -1,4 +1,4 @@
-"""Faults of the conventions: each in one place of the service, where everything else keeps to them."""
+"""Faults of the conventions: each in one place of the service, while the rest follows them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ALLOWLIST = f"{SCOPE}/allowlist"
 
 @fault("conventions.path-prefix", operation="getProjectApprovalSettings")
 def settings_lie_below_another_prefix(service: Service) -> None:
-    """The approval settings of projects are found below /api/v3 instead of /api/v4."""
+    """The approval settings of projects are at /api/v3 instead of /api/v4."""
 
     def make(find: Any) -> Any:
         def otherwise(method: str, raw_path: bytes) -> Any:
@@ -84,7 +84,7 @@ def settings_are_read_without_a_body(service: Service) -> None:
 
 @fault("conventions.responses.content-type", operation="getProjectApprovalSettings")
 def json_is_said_to_be_a_page(service: Service) -> None:
-    """The approval settings of projects are JSON under the content type of HTML."""
+    """The approval settings of projects are JSON with the content type of HTML."""
 
     def as_page(_: Request, response: Response) -> None:
         response.media_type = "text/html; charset=utf-8"
@@ -94,13 +94,13 @@ def json_is_said_to_be_a_page(service: Service) -> None:
 
 @fault("conventions.requests.are-json", operation="updateProjectApprovalRule")
 def numbers_in_json_are_passed_over(service: Service) -> None:
-    """An update of a project's approval rule takes no notice of numbers in a JSON body."""
+    """An update of a project's approval rule ignores numbers in a JSON body."""
     bodies(service, f"PUT {PROJECT_RULES}/:approval_rule_id", lambda body: {**body, "approvals_required": 0})
 
 
 @fault("conventions.requests.are-json", operation="updateJobTokenScope", version="17.7")
 def truth_in_json_is_taken_the_other_way_round(service: Service) -> None:
-    """The limit of the job token scope becomes the opposite of what a JSON body says."""
+    """The limit of the job token scope becomes the opposite of the value in a JSON body."""
     bodies(service, f"PATCH {SCOPE}", lambda body: {"enabled": not body.get("enabled")})
 
 
@@ -114,46 +114,46 @@ def removal_from_the_allowlist_answers_with_bytes(service: Service) -> None:
 
 
 def is_number(request: Request) -> bool:
-    """Tell whether a path names its project or group by number."""
+    """Tell whether a path identifies its project or group by id."""
     return request.path["id"].isdigit()
 
 
 def is_path(request: Request) -> bool:
-    """Tell whether a path names its project or group by its own path."""
+    """Tell whether a path identifies its project or group by path."""
     return not is_number(request)
 
 
 def naming(service: Service, find: str, twist: Callable[[Any, str], Any]) -> None:
-    """Find projects or groups otherwise: `twist` takes the way in which they are found, and the reference to one."""
+    """Find projects or groups differently: `twist` gets the function that finds them, and the reference to one."""
     around(service.identities, find, lambda found: lambda reference: twist(found, reference))
 
 
 @fault("conventions.project-id.number", operation="getProjectApprovalSettings")
 def numbers_name_no_project(service: Service) -> None:
-    """The approval settings of a project are shown by its path alone."""
+    """The approval settings of a project are found only by path."""
     refusing(service, f"GET {PROJECT_SETTINGS}", is_number, NotFoundError)
 
 
 @fault("conventions.group-id.number", operation="getGroupApprovalSettings")
 def numbers_name_no_group(service: Service) -> None:
-    """The approval settings of a group are shown by its path alone."""
+    """The approval settings of a group are found only by path."""
     refusing(service, f"GET {GROUP_SETTINGS}", is_number, NotFoundError)
 
 
 @fault("conventions.project-id.encoded-path", operation="getProjectApprovalSettings")
 def paths_name_no_project(service: Service) -> None:
-    """The approval settings of a project are shown by its number alone."""
+    """The approval settings of a project are found only by id."""
     refusing(service, f"GET {PROJECT_SETTINGS}", is_path, NotFoundError)
 
 
 @fault("conventions.group-id.encoded-path", operation="getGroupApprovalSettings")
 def paths_name_no_group(service: Service) -> None:
-    """The approval settings of a group are shown by its number alone."""
+    """The approval settings of a group are found only by id."""
     refusing(service, f"GET {GROUP_SETTINGS}", is_path, NotFoundError)
 
 
 def shown_otherwise_by_path(service: Service, key: str) -> None:
-    """Show other settings where the path is the name."""
+    """Show other settings for a reference by path."""
 
     def alter(request: Request, response: Response) -> None:
         if is_path(request):
@@ -165,30 +165,30 @@ def shown_otherwise_by_path(service: Service, key: str) -> None:
 
 @fault("conventions.project-id.encoded-path", operation="getProjectApprovalSettings")
 def path_of_a_project_shows_other_settings(service: Service) -> None:
-    """The path of a project shows the opposite of its approval settings."""
+    """By path, the opposite of a project's approval settings is shown."""
     shown_otherwise_by_path(service, f"GET {PROJECT_SETTINGS}")
 
 
 @fault("conventions.group-id.encoded-path", operation="getGroupApprovalSettings")
 def path_of_a_group_shows_other_settings(service: Service) -> None:
-    """The path of a group shows the opposite of its approval settings."""
+    """By path, the opposite of a group's approval settings is shown."""
     shown_otherwise_by_path(service, f"GET {GROUP_SETTINGS}")
 
 
 def written_to_nothing_by_path(service: Service, key: str, body: Any) -> None:
-    """Answer writes that name their project or group by its path as if they were done."""
+    """Answer writes by path as if they were done."""
     answering(service, key, is_path, lambda: ok(body, 200))
 
 
 @fault("conventions.project-id.encoded-path", operation="updateProjectApprovalSettings")
 def settings_of_a_project_are_not_written_by_its_path(service: Service) -> None:
-    """An update of the approval settings of a project that is named by its path is answered, and not done."""
+    """An update of the approval settings of a project named by its path is answered, but not done."""
     written_to_nothing_by_path(service, f"PUT {PROJECT_SETTINGS}", {})
 
 
 @fault("conventions.project-id.encoded-path", operation="createProjectApprovalRule")
 def rules_made_by_the_path_go_to_another_project(service: Service) -> None:
-    """A rule that is created by the path of a project belongs to another project."""
+    """A rule that is created for a project named by its path belongs to another project."""
 
     def make(handler: Any) -> Any:
         def elsewhere(request: Request) -> Any:
@@ -206,7 +206,7 @@ def rules_made_by_the_path_go_to_another_project(service: Service) -> None:
 
 @fault("conventions.group-id.encoded-path", operation="updateGroupApprovalSettings")
 def settings_of_a_group_are_not_written_by_its_path(service: Service) -> None:
-    """An update of the approval settings of a group that is named by its path is answered, and not done."""
+    """An update of the approval settings of a group named by its path is answered, but not done."""
 
     def make(handler: Any) -> Any:
         def forgetful(request: Request) -> Any:
@@ -221,7 +221,7 @@ def settings_of_a_group_are_not_written_by_its_path(service: Service) -> None:
 
 @fault("conventions.project-id.encoded-path", operation="getJobTokenScope", version="17.7")
 def owners_name_projects_by_number_alone(service: Service) -> None:
-    """To owners the job token scope of a project is shown by its number alone."""
+    """For owners, the job token scope of a project is found only by id."""
     owner = service.world.actors["owner"].token
 
     def is_by_path_of_owner(request: Request) -> bool:
@@ -232,19 +232,19 @@ def owners_name_projects_by_number_alone(service: Service) -> None:
 
 @fault("conventions.group-id.encoded-subgroup-path")
 def path_of_a_subgroup_is_cut_short(service: Service) -> None:
-    """Of the path of a subgroup only what precedes the slash counts."""
+    """Only the part before the slash of a subgroup's path is used."""
     naming(service, "find_group", lambda find, reference: find(reference.partition("/")[0]))
 
 
 @fault("conventions.group-id.encoded-subgroup-path")
 def path_of_a_subgroup_names_nothing(service: Service) -> None:
-    """A path with a slash names no group."""
+    """A path with a slash identifies no group."""
     naming(service, "find_group", lambda find, reference: None if "/" in reference else find(reference))
 
 
 @fault("conventions.project-id.names-no-group")
 def path_of_a_group_names_a_project(service: Service) -> None:
-    """The path of a group names the first project in it."""
+    """The path of a group identifies the first project in it."""
 
     def find_either(find: Any, reference: str) -> Any:
         inside = (
@@ -257,7 +257,7 @@ def path_of_a_group_names_a_project(service: Service) -> None:
 
 @fault("conventions.group-id.names-no-project")
 def path_of_a_project_names_its_group(service: Service) -> None:
-    """The path of a project names the group around it."""
+    """The path of a project identifies its group."""
 
     def find_either(find: Any, reference: str) -> Any:
         project = service.identities.find_project(reference)
@@ -270,24 +270,24 @@ def path_of_a_project_names_its_group(service: Service) -> None:
 
 
 def asks_for_page(request: Request) -> bool:
-    """Tell whether a page is asked for."""
+    """Tell whether a page is requested."""
     return re.search(rb"(^|&)page=", request.query) is not None
 
 
 def asks_for_short_page(request: Request) -> bool:
-    """Tell whether a page of fewer than ten entries is asked for."""
+    """Tell whether a page of fewer than ten entries is requested."""
     return asks_for_page(request) and re.search(rb"(^|&)per_page=\d(&|$)", request.query) is not None
 
 
 @fault("conventions.pagination.parameters", operation="listProjectApprovalRules")
 def asking_for_a_short_page_is_wrong(service: Service) -> None:
-    """The approval rules of a project are refused to whoever asks for a short page of them."""
+    """The approval rules of a project are refused if a short page is requested."""
     refusing(service, f"GET {PROJECT_RULES}", asks_for_short_page, NotFoundError)
 
 
 @fault("conventions.pagination.parameters", operation="listProjectApprovalRules")
 def pages_come_in_an_object(service: Service) -> None:
-    """A short page of the approval rules of a project is an object that holds the list."""
+    """A short page of the approval rules of a project is an object that contains the list."""
 
     def wrapped(request: Request, response: Response) -> None:
         if asks_for_short_page(request):
@@ -297,7 +297,7 @@ def pages_come_in_an_object(service: Service) -> None:
 
 
 def with_query(service: Service, change: Callable[[bytes], bytes]) -> None:
-    """Read another query of the approval rules of a project than was sent."""
+    """Read a query for the approval rules of a project that differs from the one that was sent."""
 
     def make(admit: Any) -> Any:
         def rewriting(request: Request) -> None:
@@ -312,7 +312,7 @@ def with_query(service: Service, change: Callable[[bytes], bytes]) -> None:
 
 @fault("conventions.pagination.page-size", operation="listProjectApprovalRules")
 def pages_hold_one_entry_more(service: Service) -> None:
-    """A page of the approval rules of a project holds one more than per_page asks for."""
+    """A page of the approval rules of a project has one entry more than per_page."""
     with_query(
         service,
         lambda query: re.sub(rb"per_page=(\d+)", lambda found: b"per_page=%d" % (int(found[1]) + 1), query),
@@ -328,7 +328,7 @@ def last_page_is_never_reached(service: Service) -> None:
 
 @fault("conventions.pagination.whole-list", operation="listProjectApprovalRules")
 def pages_overlap(service: Service) -> None:
-    """Each page of a project's approval rules but the first begins with the last entry of the one before."""
+    """Each page of a project's approval rules after the first begins with the last entry of the previous one."""
     seen: list[Any] = []
 
     def overlap(request: Request, response: Response) -> None:
@@ -344,5 +344,5 @@ def pages_overlap(service: Service) -> None:
 
 @fault("conventions.pagination.beyond-the-end", operation="listProjectApprovalRules")
 def behind_the_end_the_list_begins_anew(service: Service) -> None:
-    """Far behind the last page of a project's approval rules stands the first one again."""
+    """Far after the last page of a project's approval rules, the first one is returned again."""
     with_query(service, lambda query: re.sub(rb"(^|&)page=([7-9]|\d\d+)", rb"\1page=1", query))

@@ -1,4 +1,4 @@
-"""Faults of the errors: other codes than the text fixes, and refusals that are none."""
+"""Faults of error handling: codes other than those in the text, and refusals that are not refusals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXPORT = "POST /groups/:id/export_relations"
 
 
 def coded(service: Service, key: str, status: int) -> None:
-    """Answer with another code."""
+    """Answer with another status code."""
 
     def alter(_: Request, response: Response) -> None:
         response.status = status
@@ -65,7 +65,7 @@ def removal_of_a_group_answers_200(service: Service) -> None:
 
 
 def refused_with(service: Service, key: str, status: int) -> None:
-    """Answer another code wherever a route refuses a call."""
+    """Answer with another status code whenever a route refuses a call."""
 
     def transform(route: Any, _: Request, response: Response) -> Response:
         if is_route(route, key) and 400 <= response.status < 500:
@@ -77,19 +77,19 @@ def refused_with(service: Service, key: str, status: int) -> None:
 
 @fault("errors.refusal.is-client-error", operation="updateProjectApprovalSettings")
 def refusals_are_server_errors(service: Service) -> None:
-    """What an update of the approval settings of a project refuses is answered with 500."""
+    """A refused update of the approval settings of a project is answered with 500."""
     refused_with(service, f"PUT {SETTINGS}", 500)
 
 
 @fault("errors.refusal.is-client-error", operation="updateProjectApprovalSettings")
 def refusals_say_that_all_is_well(service: Service) -> None:
-    """What an update of the approval settings of a project refuses is answered with 200, and a message that says so."""
+    """A refused update of the approval settings of a project is answered with 200, and a message about the refusal."""
     refused_with(service, f"PUT {SETTINGS}", 200)
 
 
 @fault("errors.refusal.is-client-error", operation="getProjectApprovalSettings")
 def what_does_not_exist_is_elsewhere(service: Service) -> None:
-    """The approval settings of a project that does not exist are redirected."""
+    """The approval settings of a missing project are a redirect."""
 
     def transform(route: Any, _: Request, response: Response) -> Response:
         if is_route(route, f"GET {SETTINGS}") and response.status == 404:
@@ -101,7 +101,7 @@ def what_does_not_exist_is_elsewhere(service: Service) -> None:
 
 @fault("errors.refusal.changes-nothing", operation="updateProjectApprovalSettings")
 def refused_update_is_done(service: Service) -> None:
-    """A developer's update of the approval settings of a project is refused, and done."""
+    """A developer's update of the approval settings of a project is refused, but done."""
     service.routes.change(f"PUT {SETTINGS}", least_role=Role.DEVELOPER)
     done_and_refused(
         service,
@@ -112,5 +112,5 @@ def refused_update_is_done(service: Service) -> None:
 
 @fault("integrations.disable.unlisted")
 def disabling_answers_and_does_nothing(service: Service) -> None:
-    """DELETE of an integration answers as if it were done, and the integration stays as it is."""
+    """DELETE of an integration is answered, but not done."""
     answering(service, "DELETE /projects/:id/integrations/:slug", lambda _: True, lambda: Response(204))

@@ -1,4 +1,4 @@
-"""Faults of texts that look like a date or an address, and are none, or not the right one."""
+"""Faults of texts that look like a date or an address but are invalid or wrong."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def showing(service: Service, key: str, name: str, value: str) -> None:
 
 @fault("merge-request-approvals.status.timestamps", operation="getMergeRequestApprovals")
 def status_was_updated_in_the_thirteenth_month(service: Service) -> None:
-    """updated_at of the approval status is a time that no calendar and no clock has."""
+    """updated_at of the approval status is an impossible time."""
     showing(service, STATUS, "updated_at", "2024-13-45T99:99:99Z")
 
 
 @fault("merge-request-approvals.status.timestamps", operation="getMergeRequestApprovals")
 def status_was_created_on_the_thirtieth_of_february(service: Service) -> None:
-    """created_at of the approval status is a day that no year has."""
+    """created_at of the approval status is an impossible date."""
     showing(service, STATUS, "created_at", "2024-02-30T10:00:00Z")
 
 
 @fault("merge-request-approvals.status.created-before-updated")
 def status_was_created_in_another_time_zone(service: Service) -> None:
-    """created_at of the approval status is local time with the mark of UTC."""
+    """created_at of the approval status is local time marked as UTC."""
     status, present = service.merge_request_approvals.status, service.present
 
     def shifted(merge_request: Any, viewer: Any) -> Any:
@@ -52,7 +52,7 @@ def status_was_created_in_another_time_zone(service: Service) -> None:
 
 @fault("integrations.entry.created-before-updated")
 def integrations_were_created_in_another_time_zone(service: Service) -> None:
-    """created_at of an integration is local time with the mark of UTC."""
+    """created_at of an integration is local time marked as UTC."""
     entry, present = service.integrations.present_entry, service.present
 
     def shifted(integration: Any) -> Any:
@@ -63,7 +63,7 @@ def integrations_were_created_in_another_time_zone(service: Service) -> None:
 
 @fault("records.user-reference.web-url", operation="listProjectApprovalRules")
 def addresses_of_users_have_blanks(service: Service) -> None:
-    """web_url of a user has a blank in it."""
+    """web_url of a user contains a space."""
 
     def spaced(_: Request, response: Response) -> None:
         content: Any = response.content

@@ -1,4 +1,4 @@
-"""Faults of the approval rules of groups: transitions, isolation, and what is accepted that should not be."""
+"""Faults of the approval rules of groups: changes over time, isolation, and invalid input that is accepted."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ RULE = f"{RULES}/:approval_rule_id"
 
 
 def not_taken() -> RejectedError:
-    """Return the refusal of what should be taken."""
+    """Return the refusal of valid input."""
     return RejectedError("is not taken", parameter="name")
 
 
 def group_rules(service: Service) -> Any:
-    """Return the behaviour of the rules of groups."""
+    """Return the object for the rules of groups."""
     return service.group_approval_rules
 
 
@@ -64,13 +64,13 @@ def group_rules(service: Service) -> Any:
 
 @fault("group-approval-rules.create.listed")
 def created_group_rule_is_not_kept(service: Service) -> None:
-    """POST answers with a rule that is in no list."""
+    """POST answers with a rule that is not stored."""
     afterwards(group_rules(service), "create_rule", lambda rule, *_: stored(service).pop(rule.id) and None)
 
 
 @fault("group-approval-rules.create.listed")
 def created_group_rule_has_an_old_id(service: Service) -> None:
-    """A rule that is created takes the place of the first regular one."""
+    """A created rule replaces the first regular one."""
 
     def reuse(rule: Any, *_: Any) -> Any:
         regular = [other for other in others_of(service, rule) if other.rule_type is RuleType.REGULAR]
@@ -95,7 +95,7 @@ def group_rule_is_answered_with_another_number(service: Service) -> None:
 
 @fault("group-approval-rules.create.leaves-other-rules")
 def group_creation_renumbers_the_others(service: Service) -> None:
-    """A creation gives every other rule of the group its number."""
+    """A creation sets its number in every other rule of the group."""
     spread_to_others(service, group_rules(service), "create_rule", "approvals_required")
 
 
@@ -107,7 +107,7 @@ def users_of_a_group_rule_are_answered_and_not_kept(service: Service) -> None:
 
 @fault("group-approval-rules.create.group-ids")
 def groups_of_a_group_rule_are_dropped(service: Service) -> None:
-    """A creation takes no notice of group_ids."""
+    """A creation ignores group_ids."""
     told_otherwise(group_rules(service), "create_rule", 1, lambda wanted: replace(wanted, group_ids=None))
 
 
@@ -127,7 +127,7 @@ def group_creation_reads_the_body_alone(service: Service) -> None:
 
 @fault("group-approval-rules.update.query-parameters")
 def group_change_reads_the_body_alone(service: Service) -> None:
-    """A change takes no notice of parameters in the query."""
+    """A change ignores parameters in the query."""
 
     def make(handler: Any) -> Any:
         def deaf(request: Request) -> Response:
@@ -141,43 +141,43 @@ def group_change_reads_the_body_alone(service: Service) -> None:
 
 @fault("group-approval-rules.create.any-approver")
 def any_approver_of_a_group_breaks(service: Service) -> None:
-    """Creating a rule of type any_approver is a server error."""
+    """Creating a rule of type any_approver causes a server error."""
     breaking(service, f"POST {RULES}", lambda request: b'"any_approver"' in request.body)
 
 
 @fault("group-approval-rules.create.report-approver")
 def report_approver_of_a_group_breaks(service: Service) -> None:
-    """Creating a rule of type report_approver is a server error."""
+    """Creating a rule of type report_approver causes a server error."""
     breaking(service, f"POST {RULES}", lambda request: b'"report_approver"' in request.body)
 
 
 @fault("group-approval-rules.create.code-owner")
 def code_owner_of_a_group_can_be_created(service: Service) -> None:
-    """A creation that sends the type code_owner is answered with one."""
+    """A creation with the type code_owner creates such a rule."""
     shown_as_sent(service, f"POST {RULES}", "rule_type", "code_owner", "regular")
 
 
 @fault("group-approval-rules.create.rule-type-is-known")
 def unknown_type_of_a_group_rule_is_shown(service: Service) -> None:
-    """A creation shows whatever rule_type was sent."""
+    """A created rule shows any rule_type that was sent."""
     shown_as_sent(service, f"POST {RULES}", "rule_type", "unheard-of", "regular")
 
 
 @fault("group-approval-rules.create.approvers-are-lists")
 def object_names_users_of_a_new_group_rule(service: Service) -> None:
-    """A creation takes the values of an object in user_ids for users."""
+    """A creation reads the values of an object in user_ids as users."""
     bodies(service, f"POST {RULES}", flattened("user_ids"))
 
 
 @fault("group-approval-rules.update.approvers-are-lists")
 def object_names_users_of_a_group_rule(service: Service) -> None:
-    """A change takes the values of an object in user_ids for users."""
+    """A change reads the values of an object in user_ids as users."""
     bodies(service, f"PUT {RULE}", flattened("user_ids"))
 
 
 @fault("group-approval-rules.rule.without-hidden-groups")
 def every_group_of_a_group_rule_counts_as_hidden(service: Service) -> None:
-    """contains_hidden_groups is true as soon as a rule has groups."""
+    """contains_hidden_groups is true if a rule has groups."""
     present = group_rules(service).present
     group_rules(service).present = lambda rule, viewer: {
         **present(rule, viewer),
@@ -190,7 +190,7 @@ def every_group_of_a_group_rule_counts_as_hidden(service: Service) -> None:
 
 @fault("group-approval-rules.update.name")
 def changed_name_of_a_group_rule_is_not_kept(service: Service) -> None:
-    """PUT answers with the new name and keeps the former one."""
+    """PUT answers with the new name, but the former one stays stored."""
     update = group_rules(service).update_rule
 
     def forgetful(group: Any, number: int, wanted: Any, caller: Any) -> Any:
@@ -204,13 +204,13 @@ def changed_name_of_a_group_rule_is_not_kept(service: Service) -> None:
 
 @fault("group-approval-rules.update.approvals-required")
 def changed_number_of_a_group_rule_is_dropped(service: Service) -> None:
-    """A change takes no notice of approvals_required."""
+    """A change ignores approvals_required."""
     told_otherwise(group_rules(service), "update_rule", 2, lambda wanted: replace(wanted, approvals_required=None))
 
 
 @fault("group-approval-rules.update.name-alone")
 def group_change_needs_the_number(service: Service) -> None:
-    """A change of the name alone is refused."""
+    """A change of only the name is refused."""
     refusing(
         service,
         f"PUT {RULE}",
@@ -221,7 +221,7 @@ def group_change_needs_the_number(service: Service) -> None:
 
 @fault("group-approval-rules.update.approvals-required-alone")
 def group_change_needs_the_name(service: Service) -> None:
-    """A change of approvals_required alone is refused."""
+    """A change of only approvals_required is refused."""
     refusing(
         service,
         f"PUT {RULE}",
@@ -232,25 +232,25 @@ def group_change_needs_the_name(service: Service) -> None:
 
 @fault("group-approval-rules.update.answers-with-rule")
 def group_change_is_answered_with_another_id(service: Service) -> None:
-    """PUT answers with the rule under another id."""
+    """PUT answers with another id of the rule."""
     afterwards(group_rules(service), "update_rule", lambda rule, *_: replace(rule, id=rule.id + 1000))
 
 
 @fault("group-approval-rules.update.leaves-other-rules")
 def group_change_reaches_the_others(service: Service) -> None:
-    """A change gives every other rule of the group its name."""
+    """A change sets its name in every other rule of the group."""
     spread_to_others(service, group_rules(service), "update_rule", "name")
 
 
 @fault("group-approval-rules.update.user-ids")
 def users_of_a_group_rule_stay_as_they_are(service: Service) -> None:
-    """A change takes no notice of user_ids."""
+    """A change ignores user_ids."""
     after_a_change(service, "users_after", Level.GROUP, lambda _, rule: rule.users)
 
 
 @fault("group-approval-rules.update.group-ids")
 def groups_of_a_group_rule_stay_as_they_are(service: Service) -> None:
-    """A change takes no notice of group_ids."""
+    """A change ignores group_ids."""
     after_a_change(service, "groups_after", Level.GROUP, lambda _, rule: rule.groups)
 
 
@@ -262,7 +262,7 @@ def group_change_refuses_the_type(service: Service) -> None:
 
 @fault("group-approval-rules.update.rule-type-is-known")
 def group_change_shows_an_unknown_type(service: Service) -> None:
-    """A rule shows whatever rule_type was sent in a change."""
+    """A rule shows any rule_type that was sent in a change."""
     route = service.routes.get(f"PUT {RULE}")
     types: dict[int, str] = {}
 
@@ -283,19 +283,19 @@ def group_change_shows_an_unknown_type(service: Service) -> None:
 
 @fault("group-approval-rules.update.rule-id-is-integer")
 def group_rule_may_be_named_by_any_text(service: Service) -> None:
-    """A change of a rule whose id is no number changes the last one."""
+    """A change of a rule whose id is not a number changes the last one."""
     any_text_is_the_last(service, f"PUT {RULE}", lambda request: group_rules(service).rules(request.group))
 
 
 @fault("group-approval-rules.update.unknown-rule")
 def unknown_group_rule_is_created(service: Service) -> None:
-    """A change of a rule that is not there creates one."""
+    """A change of a missing rule creates one."""
     upserting(service, group_rules(service), approvals_required=1)
 
 
 @fault("group-approval-rules.update.rule-of-another-group")
 def rule_of_another_group_is_changed(service: Service) -> None:
-    """A rule is changed under the path of any group."""
+    """A rule can be changed through the path of any group."""
     rules = service.approval_rules
     find = rules.find
 
@@ -307,12 +307,12 @@ def rule_of_another_group_is_changed(service: Service) -> None:
     rules.find = anywhere
 
 
-# -- the list, other groups and who may ------------------------------------------------------------------------------------
+# -- the list, other groups and roles --------------------------------------------------------------------------------------
 
 
 @fault("group-approval-rules.pages")
 def group_rules_are_never_paged(service: Service) -> None:
-    """The list takes no notice of page and per_page."""
+    """The list ignores page and per_page."""
 
     def whole(request: Request, response: Response) -> None:
         area = group_rules(service)
@@ -323,7 +323,7 @@ def group_rules_are_never_paged(service: Service) -> None:
 
 @fault("group-approval-rules.versions.pagination")
 def group_rules_come_twice(service: Service) -> None:
-    """Every page behind the first begins with the last rule of the page before it."""
+    """Every page after the first begins with the last rule of the previous page."""
 
     def overlap(request: Request, response: Response) -> None:
         area = group_rules(service)
@@ -349,7 +349,7 @@ def group_rules_have_the_flag_as_text(service: Service) -> None:
 
 @fault("group-approval-rules.any-approver.asks-for-none")
 def untouched_rule_of_a_group_asks_for_one(service: Service) -> None:
-    """The rule that a group has from the beginning asks for one approval."""
+    """The initial rule of a group requires one approval."""
     untouched_asks_for_one(service)
 
 
@@ -361,13 +361,13 @@ def rules_of_policies_are_not_listed_in_groups(service: Service) -> None:
 
 @fault("group-approval-rules.groups-are-separate")
 def group_creation_reaches_the_sibling(service: Service) -> None:
-    """A rule that is created in one group is created in every other one."""
+    """A rule that is created in one group is also created in every other one."""
     created_everywhere(service, group_rules(service), lambda: list(service.identities.groups.values()))
 
 
 @fault("group-approval-rules.groups-are-separate")
 def group_change_reaches_the_sibling(service: Service) -> None:
-    """A change renames the first rule of every other group too."""
+    """A change also renames the first rule of every other group."""
 
     def spread(rule: Any, group: Any, *_: Any) -> None:
         for other in list(service.identities.groups.values()):
@@ -380,25 +380,25 @@ def group_change_reaches_the_sibling(service: Service) -> None:
 
 @fault("group-approval-rules.unknown-group")
 def rules_of_an_unknown_group_are_those_of_a_known_one(service: Service) -> None:
-    """A group that does not exist is taken for some other."""
+    """An existing group is used in place of a missing one."""
     unknown_is_the_usual(service, "find_group", "groups", "group")
 
 
 @fault("group-approval-rules.authorization.listing-below-administrator")
 def developer_may_list_group_rules(service: Service) -> None:
-    """The list asks for the developer role only."""
+    """The list requires only the developer role."""
     service.routes.change(f"GET {RULES}", least_role=Role.DEVELOPER)
 
 
 @fault("group-approval-rules.authorization.creating-below-administrator")
 def developer_may_create_group_rules(service: Service) -> None:
-    """Creation asks for the developer role only."""
+    """A creation requires only the developer role."""
     service.routes.change(f"POST {RULES}", least_role=Role.DEVELOPER)
 
 
 @fault("group-approval-rules.authorization.updating-below-administrator")
 def refused_change_of_a_group_rule_is_kept(service: Service) -> None:
-    """A developer who changes a rule is refused, and the change is kept."""
+    """A developer's change of a rule is refused, but stored."""
     service.routes.change(f"PUT {RULE}", least_role=Role.DEVELOPER)
     done_and_refused(
         service,
@@ -409,13 +409,13 @@ def refused_change_of_a_group_rule_is_kept(service: Service) -> None:
 
 @fault("group-approval-rules.update.name-is-string")
 def group_change_takes_any_name(service: Service) -> None:
-    """A change takes whatever is sent as a name for one."""
+    """A change accepts any value as a name."""
     bodies(service, f"PUT {RULE}", taken_for("name", "Something", unless=lambda value: isinstance(value, str)))
 
 
 @fault("group-approval-rules.update.approvals-required-is-integer")
 def group_change_takes_any_number(service: Service) -> None:
-    """A change takes whatever is sent as approvals_required for a number."""
+    """A change accepts any value as approvals_required."""
     bodies(service, f"PUT {RULE}", taken_for("approvals_required", 7, unless=lambda value: isinstance(value, int)))
 
 
@@ -425,7 +425,7 @@ def group_change_takes_any_number(service: Service) -> None:
     features={"group_approval_rules_flag_off": True, "group_approval_rules": False},
 )
 def group_rules_are_served_while_the_flag_is_off(service: Service) -> None:
-    """The flag takes nothing away."""
+    """Rules are served although the feature flag is off."""
     group_rules(service).require_offered = does_nothing
 
 
@@ -435,5 +435,5 @@ def group_rules_are_served_while_the_flag_is_off(service: Service) -> None:
     features={"group_approval_rules_flag_off": True, "group_approval_rules": False},
 )
 def group_rules_are_listed_while_the_flag_is_off(service: Service) -> None:
-    """The flag takes creation and change away, and leaves an empty list."""
+    """The feature flag only disables creation and change; the list is empty."""
     answering(service, f"GET {RULES}", lambda _: True, lambda: ok([]))

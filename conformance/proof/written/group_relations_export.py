@@ -1,4 +1,4 @@
-"""Faults of the group relations export: forms that are not kept, files that are not what they should be."""
+"""Faults of the group relations export: batches that are not made as requested, and wrong files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DOWNLOAD = f"GET {EXPORT}/download"
 
 
 def always(service: Service, *, batched: bool) -> None:
-    """Export in one form, whatever was asked for."""
+    """Export always with or always without batches, whatever was requested."""
     area = service.group_relations_export
     schedule = area.schedule
 
@@ -33,7 +33,7 @@ def always(service: Service, *, batched: bool) -> None:
 
 @fault("group-relations-export.schedule.in-batches")
 def batches_are_never_made(service: Service) -> None:
-    """Batched true is accepted and passed over."""
+    """Batched true is accepted, but ignored."""
     always(service, batched=False)
 
 
@@ -51,12 +51,12 @@ def batches_are_not_shown(service: Service) -> None:
 
 @fault("group-relations-export.schedule.unbatched")
 def batches_are_always_made(service: Service) -> None:
-    """Batched false is accepted and passed over."""
+    """Batched false is accepted, but ignored."""
     always(service, batched=True)
 
 
 def refusing(service: Service, unwanted: Any) -> None:
-    """Refuse to schedule some forms."""
+    """Refuse to schedule some exports, depending on batched."""
     key = f"POST {EXPORT}"
     handle = service.routes.get(key).handler
 
@@ -76,7 +76,7 @@ def form_must_be_given(service: Service) -> None:
 
 @fault("group-relations-export.schedule.batched.may-be-true")
 def batched_true_answers_201(service: Service) -> None:
-    """An export in batches is accepted with another status."""
+    """An export in batches is accepted with another status code."""
 
     def other(request: Request, response: Response) -> None:
         response.status = 201 if b"true" in request.body else 202
@@ -86,7 +86,7 @@ def batched_true_answers_201(service: Service) -> None:
 
 @fault("group-relations-export.schedule.batched.may-be-false")
 def batched_false_answers_200(service: Service) -> None:
-    """An export in one piece is accepted with another status."""
+    """An export without batches is accepted with another status code."""
 
     def other(request: Request, response: Response) -> None:
         response.status = 200 if b"false" in request.body else 202
@@ -96,7 +96,7 @@ def batched_false_answers_200(service: Service) -> None:
 
 @fault("group-relations-export.schedule.batched.is-boolean")
 def any_form_is_refused_and_exported(service: Service) -> None:
-    """A batched that is no truth value is refused, and exported in one piece all the same."""
+    """A batched that is not boolean is refused, but an export without batches is made."""
     handle = service.routes.get(f"POST {EXPORT}").handler
 
     def lenient(request: Request) -> Response:
@@ -109,13 +109,13 @@ def any_form_is_refused_and_exported(service: Service) -> None:
 
 @fault("group-relations-export.schedule.batched.is-boolean")
 def any_form_breaks_the_scheduling(service: Service) -> None:
-    """A batched that is no truth value ends in a server error."""
+    """A batched that is not boolean causes a server error."""
     breaking(service, f"POST {EXPORT}", lambda request: isinstance(sent(request).get("batched"), str))
 
 
 @fault("group-relations-export.schedule.entries-appear")
 def entries_never_appear(service: Service) -> None:
-    """The status stays empty while the files are there."""
+    """The status stays empty although the files exist."""
 
     def empty(_: Request, response: Response) -> None:
         response.content = []
@@ -125,7 +125,7 @@ def entries_never_appear(service: Service) -> None:
 
 @fault("group-relations-export.schedule.belongs-to-its-group")
 def all_groups_are_exported(service: Service) -> None:
-    """An export of one group exports every other as well."""
+    """An export of one group also exports every other one."""
     area = service.group_relations_export
     schedule = area.schedule
 
@@ -182,7 +182,7 @@ def entries_are_shown_twice(service: Service) -> None:
 
 
 def any_group(service: Service) -> None:
-    """Take an unknown group for a known one."""
+    """Use a known group in place of an unknown one."""
     find = service.identities.find_group
     known = service.identities.groups[service.world.one("export_group").id]
     service.identities.find_group = lambda path: find(path) or known
@@ -191,7 +191,7 @@ def any_group(service: Service) -> None:
 for doing in ("schedule", "status", "download"):
 
     def unknown_group(service: Service) -> None:
-        """Any number names a group."""
+        """Any number identifies a group."""
         any_group(service)
 
     unknown_group.__name__ = f"{doing}_of_an_unknown_group_is_served"
@@ -200,7 +200,7 @@ for doing in ("schedule", "status", "download"):
 
 @fault("group-relations-export.entry.finished-is-downloadable")
 def finished_file_is_not_there(service: Service) -> None:
-    """An export in one piece has no file."""
+    """An export without batches has no file."""
     area = service.group_relations_export
     download = area.download
 
@@ -220,7 +220,7 @@ def batch_parameters_are_owed(service: Service) -> None:
 
 @fault("group-relations-export.download.answered")
 def download_answers_202(service: Service) -> None:
-    """A file comes with another status."""
+    """A file is sent with another status code."""
 
     def other(_: Request, response: Response) -> None:
         response.status = 202
@@ -230,26 +230,26 @@ def download_answers_202(service: Service) -> None:
 
 @fault("group-relations-export.download.is-gzip")
 def file_is_not_packed(service: Service) -> None:
-    """The file is plain text under the name of a packed one."""
+    """The file is uncompressed text with the name of a compressed one."""
     service.group_relations_export.file = b"\n".join
 
 
 @fault("group-relations-export.download.is-gzip")
 def file_ends_early(service: Service) -> None:
-    """The packed file lacks its end."""
+    """The end of the compressed file is missing."""
     file = service.group_relations_export.file
     service.group_relations_export.file = lambda lines: file(lines)[:-9]
 
 
 @fault("group-relations-export.download.is-ndjson")
 def lines_are_no_json(service: Service) -> None:
-    """The file holds one value in the notation of another language."""
+    """The file has a value in the notation of another language."""
     service.group_relations_export.file = lambda lines: gzip.compress(b"\n".join(line[1:] for line in lines))
 
 
 @fault("group-relations-export.download.is-ndjson")
 def file_is_one_pretty_document(service: Service) -> None:
-    """The file is one JSON array over several lines."""
+    """The file is one JSON array on several lines."""
     service.group_relations_export.file = lambda lines: gzip.compress(b"[\n" + b",\n".join(lines) + b"\n]")
 
 
@@ -261,7 +261,7 @@ def file_is_called_export(service: Service) -> None:
 
 @fault("group-relations-export.download.file-name")
 def file_has_another_extension(service: Service) -> None:
-    """The file is called .json.gz."""
+    """The file has the extension .json.gz."""
     service.group_relations_export.file_name = lambda relation: f"{relation}.json.gz"
 
 
@@ -278,13 +278,13 @@ def reading_query(service: Service, alter: Any) -> None:
 
 @fault("group-relations-export.download.relation-is-required")
 def relation_may_be_missing(service: Service) -> None:
-    """Without a relation the labels are sent."""
+    """A download without a relation gets the labels."""
     reading_query(service, lambda query: query if b"relation=" in query else query + b"&relation=labels")
 
 
 @fault("group-relations-export.download.unknown-relation")
 def unknown_relation_gives_another(service: Service) -> None:
-    """An unknown relation gives the labels."""
+    """A download of an unknown relation gets the labels."""
     area = service.group_relations_export
     find = area.find
     area.find = lambda group, relation: find(group, relation if (group.id, relation) in area.exports else "labels")
@@ -292,7 +292,7 @@ def unknown_relation_gives_another(service: Service) -> None:
 
 @fault("group-relations-export.download.before-finished")
 def unfinished_file_is_empty(service: Service) -> None:
-    """What was never exported is an empty file."""
+    """A relation that was never exported has an empty file."""
     handle = service.routes.get(DOWNLOAD).handler
     group = service.world.one("export_group").id
 
@@ -316,7 +316,7 @@ def batch_is_not_found(service: Service) -> None:
 
 @fault("group-relations-export.download.batch")
 def batch_is_not_packed(service: Service) -> None:
-    """The file of a batch is plain text."""
+    """The file of a batch is uncompressed text."""
     area = service.group_relations_export
     download = area.download
     area.download = lambda export, number: (
@@ -326,13 +326,13 @@ def batch_is_not_packed(service: Service) -> None:
 
 @fault("group-relations-export.download.batch-holds-its-objects")
 def batch_is_the_whole(service: Service) -> None:
-    """Every batch is the whole relation."""
+    """Every batch contains the whole relation."""
     service.group_relations_export.batch = lambda export, _: export.lines
 
 
 @fault("group-relations-export.download.batches-hold-the-relation")
 def the_last_batch_is_lost(service: Service) -> None:
-    """The last batch of several is neither shown nor sent."""
+    """If there are several batches, the last one is neither listed nor served."""
     area = service.group_relations_export
     batches = area.batches
     area.batches = lambda export: batches(export)[: max(1, len(batches(export)) - 1)]
@@ -340,7 +340,7 @@ def the_last_batch_is_lost(service: Service) -> None:
 
 @fault("group-relations-export.download.batches-hold-the-relation")
 def batches_are_empty(service: Service) -> None:
-    """Every batch is there, and none holds an object."""
+    """Every batch exists, but is empty."""
     area = service.group_relations_export
     batches = area.batches
     area.batches = lambda export: [() for _ in batches(export)]
@@ -360,32 +360,32 @@ def batches_are_all_the_first(service: Service) -> None:
 
 @fault("group-relations-export.download.unknown-batch")
 def unknown_batch_is_the_last(service: Service) -> None:
-    """A number beyond the last gives the last batch."""
+    """A number after the last batch gets the last batch."""
     area = service.group_relations_export
     area.batch = lambda export, number: area.batches(export)[min(number, len(area.batches(export))) - 1]
 
 
 @fault("group-relations-export.download.batch-number-is-integer")
 def number_that_is_a_word_breaks_the_download(service: Service) -> None:
-    """A number that is none ends in a server error."""
+    """A batch number that is not a number causes a server error."""
     breaking(service, DOWNLOAD, lambda request: b"batch_number=first" in request.query)
 
 
 @fault("group-relations-export.download.batched-is-boolean")
 def batched_that_is_a_word_breaks_the_download(service: Service) -> None:
-    """A batched that is no truth value ends in a server error."""
+    """A batched that is not boolean causes a server error."""
     breaking(service, DOWNLOAD, lambda request: b"batched=maybe" in request.query)
 
 
 @fault("group-relations-export.download.is-ndjson")
 def file_is_an_array_in_one_line(service: Service) -> None:
-    """The file is one JSON array, in one line."""
+    """The file is one JSON array on one line."""
     service.group_relations_export.file = lambda lines: gzip.compress(b"[" + b",".join(lines) + b"]\n")
 
 
 @fault("group-relations-export.download.holds-its-objects")
 def file_lacks_an_object(service: Service) -> None:
-    """The last object of a relation is exported as the first one once more."""
+    """In place of the last object of a relation, the first one is exported again."""
     area = service.group_relations_export
     make = area.file
     area.file = lambda lines: make((*lines[:-1], *lines[:1]))
@@ -393,7 +393,7 @@ def file_lacks_an_object(service: Service) -> None:
 
 @fault("group-relations-export.download.is-of-its-relation")
 def file_is_that_of_another_relation(service: Service) -> None:
-    """Whichever relation is asked for, its file holds the labels."""
+    """The file contains the labels, whichever relation is requested."""
     area = service.group_relations_export
     find = area.find
 
@@ -405,7 +405,7 @@ def file_is_that_of_another_relation(service: Service) -> None:
 
 @fault("group-relations-export.download.belongs-to-its-group")
 def file_is_that_of_another_group(service: Service) -> None:
-    """Whichever group is asked for, the file holds what one of them has."""
+    """The file contains the objects of one group, whichever group is requested."""
     area, first = service.group_relations_export, service.world.one("export_group").id
     find = area.find
 
@@ -417,7 +417,7 @@ def file_is_that_of_another_group(service: Service) -> None:
 
 @fault("group-relations-export.download.batches-share-no-object")
 def batches_begin_alike(service: Service) -> None:
-    """Every batch begins with the first object of the relation, in place of its own first one."""
+    """Every batch begins with the first object of the relation instead of its own first one."""
     area = service.group_relations_export
     batches = area.batches
     area.batches = lambda export: [(*export.lines[:1], *lines[1:]) for lines in batches(export)]
@@ -427,7 +427,7 @@ __all__ = ["does_nothing"]
 
 
 def spoiling(service: Service, spoil: Any) -> None:
-    """Spoil every entry of the status."""
+    """Alter every entry of the status."""
 
     def each(_: Request, response: Response) -> None:
         for entry in response.content:
@@ -460,7 +460,7 @@ for _inside, _fields in ((False, _FIELDS), (True, _BATCH_FIELDS)):
             def spoiled(
                 service: Service, inside: bool = _inside, field: str = _field, wrong: Any = _wrong, gone: bool = _gone
             ) -> None:
-                """A field is missing, or is of another type."""
+                """A field is missing, or has another type."""
 
                 def spoil(entry: Any) -> None:
                     for part in (entry.get("batches") or ()) if inside else (entry,):
@@ -478,7 +478,7 @@ for _inside, _fields in ((False, _FIELDS), (True, _BATCH_FIELDS)):
 
 @fault("group-relations-export.entry.status")
 def status_is_two(service: Service) -> None:
-    """A relation that has ended has a status of its own."""
+    """A finished relation has the status 2."""
 
     def spoil(entry: Any) -> None:
         if entry["status"] == 1:

@@ -1,4 +1,4 @@
-"""Faults of the parameters of integrations: what they take, what they keep, and what they are by themselves."""
+"""Faults of the parameters of integrations: what they accept, what they store, and their defaults."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ def set_up_key(service: Service) -> str:
 
 
 def is_wrong(value: Any) -> bool:
-    """Tell whether the tests send a value that no service could take for a right one."""
+    """Tell whether the tests send a value that no service could accept as valid."""
     return isinstance(value, dict | list) or value in ("maybe", "abc", "conformance-no-such-choice")
 
 
-# -- what is taken -----------------------------------------------------------------------------------------------------
+# -- accepted values ---------------------------------------------------------------------------------------------------
 
 
 def refuses(name: str) -> Apply:
-    """Refuse a right value of a setting that the integration does not require."""
+    """Refuse a valid value of a setting that the integration does not require."""
 
     def is_optional(service: Service, request: Request) -> bool:
         kind = service.integrations.kind(request.path["slug"])
@@ -83,12 +83,12 @@ def refuses(name: str) -> Apply:
 
 
 def breaks_on_wrong(name: str) -> Apply:
-    """Answer a wrong value with a server error."""
+    """Answer an invalid value with a server error."""
     return lambda service: breaking(service, set_up_key(service), lambda request: is_wrong(sent(request).get(name)))
 
 
 def stores_wrong(name: str) -> Apply:
-    """Store a wrong value, and show it."""
+    """Store an invalid value, and show it."""
     is_flag = name in integration_catalogue.EVENT_FLAGS
 
     def breaks(service: Service) -> None:
@@ -118,7 +118,7 @@ def stores_wrong(name: str) -> Apply:
 
 
 def refuses_and_stores(name: str, value: bool) -> Apply:
-    """Refuse a word that is no truth value, and store one all the same."""
+    """Refuse a word that is not boolean, but store true or false."""
 
     def breaks(service: Service) -> None:
         def make(handler: Any) -> Any:
@@ -137,7 +137,7 @@ def refuses_and_stores(name: str, value: bool) -> Apply:
 
 
 def ignores(name: str) -> Apply:
-    """Take a parameter, and never store it."""
+    """Accept a parameter, but never store it."""
 
     def breaks(service: Service) -> None:
         afterwards(
@@ -175,11 +175,11 @@ for _name, _requirement in {
     registered(ignores(_name), f"{_name}_is_passed_over", _requirement)
 
 
-# -- what is required --------------------------------------------------------------------------------------------------
+# -- required settings -------------------------------------------------------------------------------------------------
 
 
 def not_required(service, *names):
-    """Let an integration do without some settings."""
+    """Let an integration work without some settings."""
     require = service.integrations.require_settings
     service.integrations.require_settings = lambda kind, values: require(kind, {**dict.fromkeys(names, "x"), **values})
 
@@ -210,7 +210,7 @@ def one_address_of_a_tracker_is_optional(service):
 
 @fault("integrations.parameters.webhook.required")
 def refused_without_webhook_and_listed_all_the_same(service):
-    """Refused without webhook and listed all the same."""
+    """A set-up without webhook is refused, but listed."""
     set_up = service.integrations.set_up
 
     def half(project, kind, values, *, active=None):
@@ -223,7 +223,7 @@ def refused_without_webhook_and_listed_all_the_same(service):
     service.integrations.set_up = half
 
 
-# -- what is kept, and what holds by itself ----------------------------------------------------------------------------
+# -- stored values and defaults ----------------------------------------------------------------------------------------
 
 
 @fault("integrations.parameters.channel.text")
@@ -241,14 +241,14 @@ def a_channel_is_never_changed(service):
 
 @fault("integrations.parameters.labels-to-be-notified.text")
 def labels_cannot_be_blanked(service):
-    """Labels cannot be blanked."""
+    """Labels cannot be cleared by a blank value."""
     read = service.integrations.read
     service.integrations.read = lambda kind, parameters: {k: v for k, v in read(kind, parameters).items() if v != ""}
 
 
 @fault("integrations.parameters.notify-only-default-branch.harmless")
 def the_deprecated_switch_breaks(service):
-    """The deprecated switch breaks."""
+    """Sending notify_only_default_branch, which is deprecated, causes a server error."""
     breaking(service, set_up_key(service), lambda request: "notify_only_default_branch" in sent(request))
 
 
@@ -278,7 +278,7 @@ default("labels_to_be_notified_behavior", "match_all", "integrations.parameters.
 
 @fault("integrations.parameters.active.default")
 def an_issue_tracker_needs_to_be_told_whether_it_is_active(service):
-    """An issue tracker that was not set up before can only be set up with active."""
+    """An issue tracker that was not set up before can be set up only with active."""
     becomes_active = service.integrations.becomes_active
 
     def required(kind, before, wanted):
@@ -291,7 +291,7 @@ def an_issue_tracker_needs_to_be_told_whether_it_is_active(service):
 
 @fault("integrations.parameters.active.default")
 def setting_up_an_issue_tracker_without_active_breaks(service):
-    """The service breaks where an issue tracker that was not set up before is set up without active."""
+    """Setting up a new issue tracker without active causes a server error."""
     service.integrations.becomes_active = lambda kind, before, wanted: (
         wanted if wanted is not None else not kind.switchable or before.active
     )

@@ -1,4 +1,4 @@
-"""Faults of integrations: setting up, updating, disabling, their older name, and their entries."""
+"""Faults of integrations: set-up, update, disabling, the older name, and list entries."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ NEWER, OLDER = "/projects/:id/integrations", "/projects/:id/services"
 
 
 def name_at(service):
-    """Return the newest name that integrations have at the version of a service."""
+    """Return the newest name of integrations at the version of a service."""
     return NEWER if service.routes.get(f"GET {NEWER}").exists_at(service.version) else OLDER
 
 
 def registered(apply: Apply, name: str, requirement: str) -> None:
-    """Register a fault that is made for one of several parameters or fields; its name says what goes wrong."""
+    """Register a fault that is made for each of several parameters or fields; its name says what goes wrong."""
     fault(requirement)(named(name, f"{name.replace('_', ' ').capitalize()}.", apply))
 
 
 def answered(service: Service, method: str, below: str, alter, *, when=lambda response: response.status < 300) -> None:
-    """Replace or alter the answers of an operation under the newest name."""
+    """Replace or alter the responses of an operation under the newest name."""
     answered_at(service, f"{method} {name_at(service)}{below}", alter, when=when)
 
 
 def answered_at(service: Service, key: str, alter, *, when=lambda response: response.status < 300) -> None:
-    """Replace or alter the answers of one route."""
+    """Replace or alter the responses of one route."""
 
     def transform(route, request, response):
         if route.key == key and when(response):
@@ -50,19 +50,19 @@ def answered_at(service: Service, key: str, alter, *, when=lambda response: resp
 
 @fault("integrations.set-up.accepted")
 def setting_up_is_redirected(service):
-    """Setting up is redirected."""
+    """Setting up an integration answers with a redirect."""
     answered(service, "PUT", "/:slug", lambda q, r: Response(303, headers={"location": "/"}))
 
 
 @fault("integrations.set-up.listed")
 def set_up_ones_stay_inactive(service):
-    """Set up ones stay inactive."""
+    """Integrations that are set up stay inactive."""
     service.integrations.becomes_active = lambda kind, before, wanted: bool(before and before.active)
 
 
 @fault("integrations.update.followed")
 def a_change_is_not_stored(service):
-    """A change is not stored."""
+    """A change of an integration is not stored."""
     keep = service.integrations.keep
 
     def first_only(project, kind, values, *, active):
@@ -74,7 +74,7 @@ def a_change_is_not_stored(service):
 
 @fault("integrations.update.same-entry")
 def a_change_makes_a_new_number(service):
-    """A change makes a new number."""
+    """A change gives the integration a new id."""
     keep = service.integrations.keep
 
     def anew(project, kind, values, *, active):
@@ -87,7 +87,7 @@ def a_change_makes_a_new_number(service):
 
 @fault("integrations.update.leaves-others")
 def a_change_switches_push_events_of_the_others(service):
-    """A change switches push events of the others."""
+    """A change also switches push events of the others."""
     keep = service.integrations.keep
 
     def all_of_them(project, kind, values, *, active):
@@ -102,7 +102,7 @@ def a_change_switches_push_events_of_the_others(service):
 
 @fault("integrations.update.leaves-others")
 def disabling_one_disables_all_of_the_project(service):
-    """Disabling one disables all of the project."""
+    """Disabling one integration disables all of the project."""
     disable = service.integrations.disable
 
     def every(project, slug):
@@ -114,7 +114,7 @@ def disabling_one_disables_all_of_the_project(service):
 
 @fault("integrations.belong-to-their-project")
 def disabling_hits_every_project(service):
-    """Disabling hits every project."""
+    """Disabling an integration disables it in every project."""
     disable = service.integrations.disable
 
     def every(project, slug):
@@ -128,7 +128,7 @@ def disabling_hits_every_project(service):
 
 @fault("integrations.belong-to-their-project")
 def setting_up_hits_every_project(service):
-    """Setting up hits every project."""
+    """Setting up an integration sets it up in every project."""
     keep = service.integrations.keep
 
     def every(project, kind, values, *, active):
@@ -142,19 +142,19 @@ def setting_up_hits_every_project(service):
 
 @fault("integrations.disable.accepted")
 def disabling_answers_a_server_error(service):
-    """Disabling answers a server error."""
+    """Disabling an integration causes a server error."""
     answered(service, "DELETE", "/:slug", lambda q, r: ok({}, 500))
 
 
 @fault("integrations.disable.unlisted")
 def disabling_does_nothing(service):
-    """Disabling does nothing."""
+    """Disabling an integration does nothing."""
     service.integrations.disable = lambda project, slug: None
 
 
 @fault("integrations.disable.settings-reset")
 def disabling_keeps_the_settings(service):
-    """Disabling keeps the settings."""
+    """Disabling an integration keeps its settings."""
 
     def disable(project, slug):
         key = (project.id, slug)
@@ -166,7 +166,7 @@ def disabling_keeps_the_settings(service):
 
 @fault("integrations.disable.settings-stay-reset")
 def settings_come_back(service):
-    """Settings come back."""
+    """Settings return when a disabled integration is set up again."""
     disable, keep = service.integrations.disable, service.integrations.keep
     attic: dict[Any, Any] = {}
 
@@ -184,7 +184,7 @@ def settings_come_back(service):
 
 @fault("integrations.disable.set-up-again")
 def once_disabled_for_ever(service):
-    """Once disabled for ever."""
+    """Once disabled, an integration cannot be set up again."""
     gone: set[Any] = set()
     disable, set_up = service.integrations.disable, service.integrations.set_up
 
@@ -204,7 +204,7 @@ def once_disabled_for_ever(service):
 
 @fault("integrations.disable.repeated")
 def disabling_twice_breaks(service):
-    """Disabling twice breaks."""
+    """Disabling an integration twice causes a server error."""
     disable = service.integrations.disable
 
     def once(project, slug):
@@ -218,7 +218,7 @@ def disabling_twice_breaks(service):
 
 @fault("integrations.disable.repeated")
 def disabling_what_is_off_disables_the_rest(service):
-    """Disabling what is off disables the rest."""
+    """Disabling an inactive integration disables all others."""
     disable = service.integrations.disable
 
     def rest(project, slug):
@@ -236,19 +236,19 @@ def disabling_what_is_off_disables_the_rest(service):
 
 @fault("integrations.unknown-slug.reading")
 def an_unknown_one_is_read_as_blank(service):
-    """An unknown one is read as blank."""
+    """An unknown integration is read as blank."""
     answered(service, "GET", "/:slug", lambda q, r: ok({}), when=lambda r: r.status == 404)
 
 
 @fault("integrations.unknown-slug.setting-up")
 def an_unknown_one_is_set_up(service):
-    """An unknown one is set up."""
+    """An unknown integration can be set up."""
     answered(service, "PUT", "/:slug", lambda q, r: ok({}), when=lambda r: r.status == 404)
 
 
 @fault("integrations.unknown-slug.setting-up")
 def an_unknown_one_sets_up_another(service):
-    """An unknown one sets up another."""
+    """Setting up an unknown integration sets up another one."""
     kind = service.integrations.kind
 
     def any_kind(slug):
@@ -264,7 +264,7 @@ def an_unknown_one_sets_up_another(service):
 
 @fault("integrations.unknown-slug.disabling")
 def disabling_an_unknown_one_breaks(service):
-    """Disabling an unknown one breaks."""
+    """Disabling an unknown integration causes a server error."""
     answered(
         service,
         "DELETE",
@@ -285,58 +285,58 @@ def an_unknown_project_has_no_integrations(service):
 
 @fault("integrations.alias.list")
 def the_older_name_lists_an_object(service):
-    """The older name lists an object."""
+    """The list under the older name is an object."""
     answered_at(service, f"GET {OLDER}", lambda q, r: ok({"integrations": r.content}))
 
 
 @fault("integrations.alias.lists-the-same")
 def the_older_name_forgets_the_last(service):
-    """The older name forgets the last."""
+    """The list under the older name lacks the last entry."""
     answered_at(service, f"GET {OLDER}", lambda q, r: ok(r.content[:-1]))
 
 
 @fault("integrations.alias.read")
 def the_older_name_reads_nothing(service):
-    """The older name reads nothing."""
+    """Reading an integration by the older name answers 204."""
     answered_at(service, f"GET {OLDER}/:slug", lambda q, r: Response(204))
 
 
 @fault("integrations.alias.reads-the-same")
 def the_older_name_shows_less(service):
-    """The older name shows less."""
+    """An integration that is read by the older name lacks properties."""
     answered_at(
         service, f"GET {OLDER}/:slug", lambda q, r: ok({k: v for k, v in r.content.items() if k != "properties"})
     )
 
 
-# Where the older name is the only one, nothing can be prepared without it.
+# If the older name is the only one, nothing can be prepared without it.
 @fault("integrations.alias.set-up", version="17.7")
 def the_older_name_sets_nothing_up(service):
-    """The older name sets nothing up."""
+    """The older name cannot set up an integration."""
     answered_at(service, f"PUT {OLDER}/:slug", lambda q, r: ok({}, 400))
 
 
 @fault("integrations.alias.set-up-shows")
 def the_older_name_pretends_to_set_up(service):
-    """The older name pretends to set up."""
+    """Setting up by the older name is answered, but not done."""
     service.routes.change(f"PUT {OLDER}/:slug", handler=lambda request: ok({}))
 
 
 @fault("integrations.alias.set-up-shows")
 def the_older_name_sets_up_for_anybody_who_reports(service):
-    """The older name sets up for anybody who reports."""
+    """The older name accepts a reporter for setting up."""
     service.routes.change(f"PUT {OLDER}/:slug", least_role=Role.REPORTER)
 
 
 @fault("integrations.alias.disable")
 def the_older_name_breaks_at_disabling(service):
-    """The older name breaks at disabling."""
+    """Disabling by the older name causes a server error."""
     answered_at(service, f"DELETE {OLDER}/:slug", lambda q, r: ok({}, 500))
 
 
 @fault("integrations.alias.disable-shows")
 def the_older_name_pretends_to_disable(service):
-    """The older name pretends to disable."""
+    """Disabling by the older name is answered, but not done."""
     service.routes.change(f"DELETE {OLDER}/:slug", handler=lambda request: Response(204))
 
 
@@ -345,13 +345,13 @@ def the_older_name_pretends_to_disable(service):
 
 @fault("integrations.chat-app.not-created")
 def the_chat_app_is_created(service):
-    """The chat app is created."""
+    """The chat app can be created."""
     service.integrations.require_creatable = lambda kind: None
 
 
 @fault("integrations.chat-app.updated")
 def the_chat_app_is_never_changed(service):
-    """The chat app is never changed."""
+    """The chat app can never be changed."""
     set_up = service.integrations.set_up
 
     def refused(project, kind, values, *, active=None):
@@ -364,13 +364,13 @@ def the_chat_app_is_never_changed(service):
 
 @fault("integrations.parameters.active.default")
 def an_issue_tracker_is_active_at_once(service):
-    """An issue tracker is active at once."""
+    """An issue tracker is active although active was not sent."""
     service.integrations.becomes_active = lambda kind, before, wanted: wanted is not False
 
 
 @fault("integrations.list.active-only")
 def the_list_shows_inactive_ones(service):
-    """The list shows inactive ones."""
+    """The list includes inactive integrations."""
     service.integrations.active = lambda project: [
         i for i in service.integrations.known.values() if i.project_id == project.id
     ]
@@ -378,7 +378,7 @@ def the_list_shows_inactive_ones(service):
 
 @fault("integrations.list.active-only")
 def inactive_ones_are_listed_as_active(service):
-    """Inactive ones are listed as active."""
+    """Inactive integrations are listed as active."""
     present = service.integrations.present_entry
     service.integrations.active = lambda project: [
         i
@@ -434,37 +434,37 @@ def the_list_is_an_object(service):
 
 @fault("integrations.list.read")
 def the_list_is_gone(service):
-    """The list is gone."""
+    """The list does not exist."""
     answered(service, "GET", "", lambda q, r: ok({}, 404))
 
 
 @fault("integrations.list.read")
 def the_list_breaks(service):
-    """The list breaks."""
+    """The list causes a server error."""
     answered(service, "GET", "", lambda q, r: ok({}, 500))
 
 
 @fault("integrations.list.read")
 def the_list_comes_with_another_code(service):
-    """The list comes with another code."""
+    """The list has another status code."""
     answered(service, "GET", "", lambda q, r: ok(r.content, 206))
 
 
 @fault("integrations.alias.list")
 def the_older_list_breaks(service):
-    """The older list breaks."""
+    """The list under the older name causes a server error."""
     answered_at(service, f"GET {OLDER}", lambda q, r: ok({}, 500))
 
 
 @fault("integrations.single.read")
 def reading_one_breaks(service):
-    """Reading one breaks."""
+    """Reading one integration causes a server error."""
     answered(service, "GET", "/:slug", lambda q, r: ok({}, 500))
 
 
 @fault("integrations.set-up.accepted")
 def setting_up_breaks(service):
-    """Setting up breaks."""
+    """Setting up an integration causes a server error."""
     answered(service, "PUT", "/:slug", lambda q, r: ok({}, 500))
 
 
@@ -476,11 +476,11 @@ def nothing_is_ever_set_up(service):
 
 @fault("integrations.single.read")
 def settings_come_with_another_code(service):
-    """Settings come with another code."""
+    """The settings have another status code."""
     answered(service, "GET", "/:slug", lambda q, r: ok(r.content, 203))
 
 
 @fault("integrations.single.object")
 def settings_come_in_an_array(service):
-    """Settings come in an array."""
+    """The settings are in an array."""
     answered(service, "GET", "/:slug", lambda q, r: ok([r.content]))

@@ -1,4 +1,4 @@
-"""Faults of integrations that show between two: two integrations, two callers, two times."""
+"""Faults of integrations that show only with two integrations, two callers, or two calls."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def the_newest_one_is_read(service):
 
 @fault("integrations.update.shows-to-everybody")
 def list_of_integrations_is_shown_from_memory(service):
-    """Who has read the list is shown the same one again, until that one changes it."""
+    """A caller who has read the list gets the same one until the next own change."""
     name = name_at(service)
     shown_from_memory(service, f"GET {name}", (f"PUT {name}/:slug", f"DELETE {name}/:slug"))
 
 
 @fault("integrations.set-up.side-by-side")
 def set_ups_overwrite_each_other(service):
-    """Of two integrations that two callers set up at the same time, the second one alone is listed."""
+    """If two callers set up two integrations concurrently, only the second one is listed."""
     known, moment, last = service.integrations.known, 0.05, {}
 
     def make(handler):
@@ -51,7 +51,7 @@ def set_ups_overwrite_each_other(service):
 
 @fault("integrations.disable.flags-reset")
 def flags_survive_their_integration(service):
-    """Disabling resets texts and numbers, and leaves the flags as they were."""
+    """Disabling resets texts and numbers, but keeps the flags."""
     disable, known = service.integrations.disable, service.integrations.known
 
     def all_but_flags(project, slug):
@@ -66,7 +66,7 @@ def flags_survive_their_integration(service):
 
 @fault("integrations.update.followed")
 def pushes_follow_tags(service):
-    """Notifications of pushes are switched by what is sent for those of pushed tags."""
+    """Notifications about pushes follow the flag for pushed tags."""
     read = service.integrations.read
 
     def mixed(kind, parameters):

@@ -1,4 +1,4 @@
-"""Faults of calls that reach too far: a write or a read of one area changes something of another."""
+"""Faults of calls that change too much: a write or a read in one area changes something in another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MERGE_REQUEST = "/projects/:id/merge_requests/:merge_request_iid"
 
 
 def after(service: Service, key: str, then: Callable[[Any], None]) -> None:
-    """Let an operation do something more; `then` takes the request."""
+    """Run something after an operation; `then` gets the request."""
 
     def make(handler: Any) -> Any:
         def more(request: Any) -> Any:
@@ -42,7 +42,7 @@ def rename_rules(service: Service, level: Level) -> None:
 
 @fault("job-token-scope.leaves-the-rest", operation="addGroupToJobTokenAllowlist")
 def addition_of_a_group_switches_the_limit_off(service: Service) -> None:
-    """A group that is let in switches the limit of the project off."""
+    """Adding a group switches the limit of the project off."""
     scopes = service.job_token_scope
 
     def switch_off(_: Any, project: Any, *__: Any) -> None:
@@ -53,13 +53,13 @@ def addition_of_a_group_switches_the_limit_off(service: Service) -> None:
 
 @fault("code-completion.leaves-the-rest", operation="createCompletion")
 def completions_rename_rules(service: Service) -> None:
-    """Whoever asks for a completion renames the approval rules of all projects."""
+    """A completion renames the approval rules of all projects."""
     after(service, "POST /code_suggestions/completions", lambda _: rename_rules(service, Level.PROJECT))
 
 
 @fault("group-approval-rules.leaves-the-rest", operation="updateGroupApprovalRule")
 def change_of_a_group_rule_reaches_projects_elsewhere(service: Service) -> None:
-    """A change of a rule of one group renames the rules of all projects, those of other groups among them."""
+    """A change of a group's rule renames the rules of all projects, including those of other groups."""
     key = "PUT /groups/:id/approval_rules/:approval_rule_id"
     after(service, key, lambda _: rename_rules(service, Level.PROJECT))
 
@@ -79,7 +79,7 @@ def reading_the_configuration_renames_rules(service: Service) -> None:
 
 @fault("merge-request-approvals.leaves-the-rest", operation="resetMergeRequestApprovals")
 def reset_deletes_the_rules(service: Service) -> None:
-    """A reset of approvals deletes the rules that the merge request has of its own."""
+    """A reset of approvals deletes the merge request's own rules."""
 
     def delete(_: Any, merge_request: Any, *__: Any) -> None:
         for rule in service.merge_request_approval_rules.own_rules(merge_request):
@@ -90,7 +90,7 @@ def reset_deletes_the_rules(service: Service) -> None:
 
 @fault("merge-request-approvals.leaves-the-rest", operation="getMergeRequestApprovalState")
 def reading_the_state_takes_the_own_approval_back(service: Service) -> None:
-    """Whoever reads the approval state loses an approval given before."""
+    """A caller who reads the approval state loses the own approval."""
 
     def forget(request: Any) -> None:
         found = service.merge_request_approval_rules.merge_request(

@@ -1,4 +1,4 @@
-"""Faults of the job token scope: transitions, isolation, and what is accepted that should not be."""
+"""Faults of the job token scope: changes over time, isolation, and invalid input that is accepted."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ GROUPS = f"{SCOPE}/groups_allowlist"
 
 @fault("job-token-scope.switch.off")
 def limit_cannot_be_switched_off(service: Service) -> None:
-    """PATCH answers 204 to enabled false and leaves the limit on."""
+    """PATCH answers 204 to enabled false, but leaves the limit on."""
     limit = service.job_token_scope.limit_inbound
 
     def only_on(project: Any, *, enabled: bool) -> None:
@@ -45,7 +45,7 @@ def limit_cannot_be_switched_off(service: Service) -> None:
 
 @fault("job-token-scope.switch.on")
 def limit_cannot_be_switched_on(service: Service) -> None:
-    """PATCH answers 204 to enabled true and leaves the limit off."""
+    """PATCH answers 204 to enabled true, but leaves the limit off."""
     limit = service.job_token_scope.limit_inbound
 
     def only_off(project: Any, *, enabled: bool) -> None:
@@ -57,7 +57,7 @@ def limit_cannot_be_switched_on(service: Service) -> None:
 
 @fault("job-token-scope.switch.repeated")
 def repeated_switch_toggles(service: Service) -> None:
-    """Switching to what holds already switches to the opposite."""
+    """Setting the limit to its current value switches it to the opposite."""
     scopes = service.job_token_scope
     limit = scopes.limit_inbound
 
@@ -69,30 +69,30 @@ def repeated_switch_toggles(service: Service) -> None:
 
 @fault("job-token-scope.allowlist.add.present")
 def added_project_is_not_stored(service: Service) -> None:
-    """POST answers 201 and lists nothing."""
+    """POST answers 201, but adds nothing."""
     service.job_token_scope.add_project = does_nothing
 
 
 @fault("job-token-scope.groups-allowlist.add.present")
 def added_group_is_not_stored(service: Service) -> None:
-    """POST answers 201 and lists nothing."""
+    """POST answers 201, but adds nothing."""
     service.job_token_scope.add_group = does_nothing
 
 
 @fault("job-token-scope.allowlist.remove.gone")
 def removed_project_stays(service: Service) -> None:
-    """DELETE answers 204 and changes nothing."""
+    """DELETE answers 204, but removes nothing."""
     service.job_token_scope.remove_project = does_nothing
 
 
 @fault("job-token-scope.groups-allowlist.remove.gone")
 def removed_group_stays(service: Service) -> None:
-    """DELETE answers 204 and changes nothing."""
+    """DELETE answers 204, but removes nothing."""
     service.job_token_scope.remove_group = does_nothing
 
 
 def _instead_of_adding(service: Service, name: str, then: Callable[[Any, Any], None]) -> None:
-    """Add as ever, and do something more afterwards."""
+    """Add as usual, and run something afterwards."""
     scopes = service.job_token_scope
     add = getattr(scopes, name)
 
@@ -106,7 +106,7 @@ def _instead_of_adding(service: Service, name: str, then: Callable[[Any, Any], N
 
 
 def _twice(service: Service, kind: str) -> None:
-    """Let a second addition of what is listed write it down once more."""
+    """Let an addition of a listed entry list it again."""
     scopes = service.job_token_scope
 
     def adding(project: Any, target: Any) -> None:
@@ -131,7 +131,7 @@ def group_is_listed_twice(service: Service) -> None:
 
 @fault("job-token-scope.allowlist.change.leaves-others")
 def adding_a_third_project_drops_the_first(service: Service) -> None:
-    """The list of projects keeps no more than two that were added."""
+    """The list of projects keeps at most two added ones."""
     scopes = service.job_token_scope
 
     def trim(project: Any, _: Any) -> None:
@@ -143,7 +143,7 @@ def adding_a_third_project_drops_the_first(service: Service) -> None:
 
 @fault("job-token-scope.groups-allowlist.change.leaves-others")
 def removing_a_group_drops_another(service: Service) -> None:
-    """Removing a group takes the last remaining one with it."""
+    """Removing a group also removes the last of the others."""
     scopes = service.job_token_scope
     remove = scopes.remove_group
 
@@ -168,7 +168,7 @@ def adding_a_project_clears_the_groups(service: Service) -> None:
 
 @fault("job-token-scope.allowlists.belong-to-their-project")
 def additions_reach_every_project(service: Service) -> None:
-    """A project that is added to one list is added to those of all projects."""
+    """A project that is added to one list is added to the lists of all projects."""
     scopes = service.job_token_scope
 
     def spread(_: Any, target: Any) -> None:
@@ -221,13 +221,13 @@ def answer_names_another_group(service: Service) -> None:
 
 @fault("job-token-scope.allowlist.add.result-is-of-its-kind")
 def answer_for_a_project_names_a_group(service: Service) -> None:
-    """The answer to the addition of a project carries a group as well."""
+    """The answer to the addition of a project also has a group."""
     replacing(service, f"POST {ALLOWLIST}", target_group_id=999_999)
 
 
 @fault("job-token-scope.groups-allowlist.add.result-is-of-its-kind")
 def answer_for_a_group_names_a_project(service: Service) -> None:
-    """The answer to the addition of a group carries a project as well."""
+    """The answer to the addition of a group also has a project."""
     replacing(service, f"POST {GROUPS}", target_project_id=999_999)
 
 
@@ -253,7 +253,7 @@ def _taking_unknown(service: Service, name: str, subjects: str) -> None:
     find = getattr(service.job_token_scope, name)
 
     def anything(number: int, caller: Any = None) -> Any:
-        with suppress(ApiError):  # it is not there, or the caller does not see it
+        with suppress(ApiError):  # the default branch does not exist, or the caller may not see it
             return find(number, caller)
         return replace(next(iter(getattr(service.identities, subjects).values())), id=number)
 
@@ -284,21 +284,21 @@ def _renaming(service: Service, key: str, taken: str, wanted: str) -> None:
 
 @fault("job-token-scope.allowlist.add.needs-its-own-parameter")
 def list_of_projects_takes_groups(service: Service) -> None:
-    """POST to the list of projects takes any number under the name of a group."""
+    """POST to the list of projects accepts any number as the id of a group."""
     _taking_unknown(service, "target_project", "projects")
     _renaming(service, f"POST {ALLOWLIST}", "target_group_id", "target_project_id")
 
 
 @fault("job-token-scope.groups-allowlist.add.needs-its-own-parameter")
 def list_of_groups_takes_projects(service: Service) -> None:
-    """POST to the list of groups takes any number under the name of a project."""
+    """POST to the list of groups accepts any number as the id of a project."""
     _taking_unknown(service, "target_group", "groups")
     _renaming(service, f"POST {GROUPS}", "target_project_id", "target_group_id")
 
 
 @fault("job-token-scope.unknown-project")
 def unknown_project_is_the_first_one(service: Service) -> None:
-    """A project that does not exist is taken for some other."""
+    """An existing project is used in place of a missing one."""
     unknown_is_the_usual(service, "find_project", "projects", "project")
 
 
@@ -310,15 +310,15 @@ def groups_allowlist_is_not_offered(service: Service) -> None:
 
 @fault("job-token-scope.authorization.switching-below-maintainer")
 def developer_may_switch(service: Service) -> None:
-    """PATCH asks for the developer role only."""
+    """PATCH requires only the developer role."""
     service.routes.change(f"PATCH {SCOPE}", least_role=Role.DEVELOPER)
 
 
-# -- several who read and write ----------------------------------------------------------------------------------------
+# -- several readers and writers ---------------------------------------------------------------------------------------
 
 
 def shown_from_memory(service: Service, read: str, writes: tuple[str, ...]) -> None:
-    """Show each reader what that one saw before, until the reader writes something."""
+    """Show each reader the result of the first read, until the reader writes something."""
     seen: dict[tuple[int, str], Response] = {}
 
     def remembering(handler: Any) -> Any:
@@ -342,13 +342,13 @@ def shown_from_memory(service: Service, read: str, writes: tuple[str, ...]) -> N
 
 @fault("job-token-scope.switch.shows-to-everybody")
 def settings_are_shown_from_memory(service: Service) -> None:
-    """Who has read the settings is shown the same ones again, until that one changes them."""
+    """A caller who has read the settings gets the same ones until the next own change."""
     shown_from_memory(service, f"GET {SCOPE}", (f"PATCH {SCOPE}",))
 
 
 @fault("job-token-scope.allowlist.change.shows-to-everybody")
 def list_of_projects_is_shown_from_memory(service: Service) -> None:
-    """Who has read the list of projects is shown the same one again, until that one changes it."""
+    """A caller who has read the list of projects gets the same one until the next own change."""
     shown_from_memory(
         service, f"GET {ALLOWLIST}", (f"POST {ALLOWLIST}", f"DELETE {ALLOWLIST}/:target_project_id", f"PATCH {SCOPE}")
     )
@@ -356,14 +356,14 @@ def list_of_projects_is_shown_from_memory(service: Service) -> None:
 
 @fault("job-token-scope.groups-allowlist.change.shows-to-everybody")
 def list_of_groups_is_shown_from_memory(service: Service) -> None:
-    """Who has read the list of groups is shown the same one again, until that one changes it."""
+    """A caller who has read the list of groups gets the same one until the next own change."""
     shown_from_memory(
         service, f"GET {GROUPS}", (f"POST {GROUPS}", f"DELETE {GROUPS}/:target_group_id", f"PATCH {SCOPE}")
     )
 
 
 def _overwritten(service: Service, key: str, part: str) -> None:
-    """Let an addition forget one that somebody else made a moment ago, as if both had begun with the same list."""
+    """Let an addition drop another caller's recent one, as if both had started from the same list."""
     scopes, moment = service.job_token_scope, 0.05
     last: dict[int, tuple[int, float, Any]] = {}
 
@@ -384,28 +384,28 @@ def _overwritten(service: Service, key: str, part: str) -> None:
 
 @fault("job-token-scope.allowlist.add.side-by-side")
 def additions_of_projects_overwrite_each_other(service: Service) -> None:
-    """Of two projects that two callers add at the same time, the second one alone is listed."""
+    """If two callers add two projects concurrently, only the second one is listed."""
     _overwritten(service, f"POST {ALLOWLIST}", "projects")
 
 
 @fault("job-token-scope.groups-allowlist.add.side-by-side")
 def additions_of_groups_overwrite_each_other(service: Service) -> None:
-    """Of two groups that two callers add at the same time, the second one alone is listed."""
+    """If two callers add two groups concurrently, only the second one is listed."""
     _overwritten(service, f"POST {GROUPS}", "groups")
 
 
-# -- what entries say --------------------------------------------------------------------------------------------------
+# -- what entries show -------------------------------------------------------------------------------------------------
 
 
 @fault("job-token-scope.project-entry.is-of-one-project")
 def entries_share_their_address(service: Service) -> None:
-    """Every entry of the list of projects has the same address."""
+    """Every entry of the list of projects has the same web_url."""
     replacing_in_each(service, f"GET {ALLOWLIST}", web_url="https://service.example.com/some/where")
 
 
 @fault("job-token-scope.project-entry.is-of-one-project")
 def entries_lie_in_another_namespace(service: Service) -> None:
-    """The namespace of an entry of the list of projects is that of another project."""
+    """An entry of the list of projects has the namespace of another project."""
 
     def alter(_: Request, response: Response) -> None:
         content: Any = response.content
@@ -416,7 +416,7 @@ def entries_lie_in_another_namespace(service: Service) -> None:
 
 @fault("job-token-scope.project-entry.same-everywhere")
 def entries_are_made_when_they_are_listed(service: Service) -> None:
-    """The name of a project depends on the list that it is read from."""
+    """The name of a project depends on the list in which it is shown."""
 
     def alter(request: Request, response: Response) -> None:
         content: Any = response.content
@@ -429,11 +429,11 @@ def entries_are_made_when_they_are_listed(service: Service) -> None:
 
 @fault("job-token-scope.group-entry.describes-target")
 def groups_share_their_address(service: Service) -> None:
-    """Every entry of the list of groups has the same address."""
+    """Every entry of the list of groups has the same web_url."""
     replacing_in_each(service, f"GET {GROUPS}", web_url="https://service.example.com/groups/some")
 
 
 @fault("job-token-scope.project-entry.describes-target")
 def entries_have_another_branch(service: Service) -> None:
-    """Every entry of the list of projects names a default branch that its project has not."""
+    """Every entry of the list of projects has a default branch that its project does not have."""
     replacing_in_each(service, f"GET {ALLOWLIST}", default_branch="trunk-of-another")

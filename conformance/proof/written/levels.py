@@ -1,4 +1,4 @@
-"""Faults of rules that are found where they do not belong, and of lists of which not all counts."""
+"""Faults of rules that are found where they do not belong, and of lists that are only partly used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def found_as_well(service: Service, area: Any, method: str, strange: Callable[[Any, Any], bool]) -> None:
-    """Let a method of an area find rules of other homes too, where something holds of the home and the rule."""
+    """Let a method also find rules of other places, if a condition for the place and the rule holds."""
     rules = service.approval_rules
     find = rules.find
 
@@ -41,54 +41,54 @@ def of_level(level: str) -> Callable[[Any, Any], bool]:
 
 
 def of_a_sibling(home: Any, rule: Any) -> bool:
-    """Tell whether a rule belongs to another one of the same level."""
+    """Tell whether a rule belongs to another place of the same level."""
     return bool(rule.home.level == home.level and rule.home != home)
 
 
 @fault("project-approval-rules.read.rule-of-another-project", operation="getProjectApprovalRule")
 def rule_of_a_merge_request_is_read_in_the_project(service: Service) -> None:
-    """The rules of merge requests are read as rules of a project."""
+    """A rule of a merge request can be read as a rule of a project."""
     found_as_well(service, service.project_approval_rules, "find", of_level("merge request"))
 
 
 @fault("project-approval-rules.update.rule-of-another-project", operation="updateProjectApprovalRule")
 def rule_of_a_group_is_changed_in_the_project(service: Service) -> None:
-    """The rules of groups are changed as rules of a project."""
+    """A rule of a group can be changed as a rule of a project."""
     found_as_well(service, service.project_approval_rules, "update_rule", of_level("group"))
 
 
 @fault("project-approval-rules.delete.rule-of-another-project", operation="deleteProjectApprovalRule")
 def rule_of_a_merge_request_is_deleted_in_the_project(service: Service) -> None:
-    """The rules of merge requests are deleted as rules of a project."""
+    """A rule of a merge request can be deleted as a rule of a project."""
     found_as_well(service, service.project_approval_rules, "delete_rule", of_level("merge request"))
 
 
 @fault("group-approval-rules.update.rule-of-another-group", operation="updateGroupApprovalRule")
 def rule_of_a_project_is_changed_in_the_group(service: Service) -> None:
-    """The rules of projects are changed as rules of a group."""
+    """A rule of a project can be changed as a rule of a group."""
     found_as_well(service, service.group_approval_rules, "update_rule", of_level("project"))
 
 
 @fault("merge-request-approvals.rules.read-one.unknown-rule", operation="getMergeRequestApprovalRule")
 def rule_of_another_merge_request_is_read(service: Service) -> None:
-    """The rules of any merge request are read as rules of this one."""
+    """A rule of any merge request can be read as a rule of this one."""
     found_as_well(service, service.merge_request_approval_rules, "find_listed", of_a_sibling)
 
 
 @fault("merge-request-approvals.rules.update.unknown-rule", operation="updateMergeRequestApprovalRule")
 def rule_of_the_project_is_changed_in_the_merge_request(service: Service) -> None:
-    """The rules of projects are changed as rules of a merge request."""
+    """A rule of a project can be changed as a rule of a merge request."""
     found_as_well(service, service.merge_request_approval_rules, "update_rule", of_level("project"))
 
 
 @fault("merge-request-approvals.rules.delete.leaves-others", operation="deleteMergeRequestApprovalRule")
 def rule_of_the_project_is_deleted_in_the_merge_request(service: Service) -> None:
-    """The rules of projects are deleted as rules of a merge request."""
+    """A rule of a project can be deleted as a rule of a merge request."""
     found_as_well(service, service.merge_request_approval_rules, "delete_rule", of_level("project"))
 
 
 def only_the_first(service: Service, key: str, name: str) -> None:
-    """Take the first entry of a list that is sent, and leave the others out."""
+    """Use only the first entry of a list that is sent."""
 
     def shorten(body: dict[str, Any]) -> dict[str, Any]:
         return {**body, name: body[name][:1]} if isinstance(body.get(name), list) else body
@@ -98,17 +98,17 @@ def only_the_first(service: Service, key: str, name: str) -> None:
 
 @fault("project-approval-rules.create.protected-branch-ids", operation="createProjectApprovalRule")
 def second_branch_of_a_new_rule_is_lost(service: Service) -> None:
-    """Of several protected_branch_ids only the first counts when a project's rule is created."""
+    """Of several protected_branch_ids, only the first is used when a project's rule is created."""
     only_the_first(service, "POST /projects/:id/approval_rules", "protected_branch_ids")
 
 
 @fault("merge-request-approvals.rules.create.groups", operation="createMergeRequestApprovalRule")
 def second_group_of_a_new_rule_is_lost(service: Service) -> None:
-    """Of several group_ids only the first counts when a merge request's rule is created."""
+    """Of several group_ids, only the first is used when a merge request's rule is created."""
     only_the_first(service, "POST /projects/:id/merge_requests/:merge_request_iid/approval_rules", "group_ids")
 
 
 @fault("group-approval-rules.update.user-ids", operation="updateGroupApprovalRule")
 def second_user_of_a_changed_rule_is_lost(service: Service) -> None:
-    """Of several user_ids only the first counts when a group's rule is changed."""
+    """Of several user_ids, only the first is used when a group's rule is changed."""
     only_the_first(service, "PUT /groups/:id/approval_rules/:approval_rule_id", "user_ids")

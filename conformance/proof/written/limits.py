@@ -1,4 +1,4 @@
-"""Faults of the rate of completions; the idle minute that they need passes at once."""
+"""Faults of the rate of completions; the minute without calls that they need is skipped."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def rated(requirement: str) -> Callable[[Apply], Apply]:
-    """Register a fault of the rate, which shows only where the profile says that there is one."""
+    """Register a fault of the rate, which shows only if the profile says that there is a limit."""
     return fault(requirement, features={"completion_rate_limit": True})
 
 
 def limited(service: Service, most: int) -> None:
-    """Serve another number of completions a minute."""
+    """Serve another number of completions per minute."""
     area = service.code_completion
 
     def count(caller: Any) -> None:
@@ -36,42 +36,42 @@ def limited(service: Service, most: int) -> None:
 
 @rated("limits.completions.refused-above-rate")
 def completions_are_unlimited(service: Service) -> None:
-    """Nobody is ever refused for the rate."""
+    """Nobody is refused because of the rate."""
     service.code_completion.count = does_nothing
 
 
 @rated("limits.completions.refused-above-rate")
 def rate_is_twice_as_high(service: Service) -> None:
-    """A user gets 130 completions a minute."""
+    """A user gets 130 completions per minute."""
     limited(service, 130)
 
 
 @rated("limits.completions.refused-above-rate")
 def more_are_served_than_two_windows_admit(service: Service) -> None:
-    """A user gets 123 completions a minute, and is refused only then."""
+    """A user gets 123 completions per minute before a refusal."""
     limited(service, 123)
 
 
 @rated("limits.completions.served-below-rate")
 def rate_is_lower(service: Service) -> None:
-    """A user gets 59 completions a minute."""
+    """A user gets 59 completions per minute."""
     limited(service, 59)
 
 
 @rated("limits.completions.per-user")
 def rate_is_shared(service: Service) -> None:
-    """All users together get 60 completions a minute."""
+    """All users together get 60 completions per minute."""
     one = next(iter(service.identities.users.values()))
     around(service.code_completion, "count", lambda count: lambda _: count(one))
 
 
 @rated("limits.completions.window")
 def rate_is_never_restored(service: Service) -> None:
-    """Who had 60 completions gets no more."""
+    """After 60 completions a user gets none any more."""
     service.code_completion.in_window = lambda _moment, _now: True
 
 
 @rated("limits.completions.window")
 def window_lasts_two_minutes(service: Service) -> None:
-    """Who had 60 completions gets more after two minutes."""
+    """After 60 completions a user gets more only after two minutes."""
     service.code_completion.in_window = lambda moment, now: now - moment < 120

@@ -1,4 +1,4 @@
-"""Faults of approving: who may, what it leaves, taking it back, resetting, and the password."""
+"""Faults of approving: who may approve, what it changes, withdrawing, resetting, and the password."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def approving_wants_a_sha(service: Service) -> None:
 
 
 def approves_nobody_given(service: Service, name: str) -> None:
-    """Answer an approval that sends something else than text as served, and keep it from being stored."""
+    """Answer an approval with a value that is not text as served, but do not store it."""
 
     def make(handler: Any) -> Any:
         def pretending(request: Request) -> Response:
@@ -64,19 +64,19 @@ def approves_nobody_given(service: Service, name: str) -> None:
 
 @fault("merge-request-approvals.approve.sha-is-text")
 def bad_sha_approves_nobody(service: Service) -> None:
-    """An approval with a sha that is no text is answered as served, and nobody has approved."""
+    """An approval with a sha that is not text is answered as served, but not stored."""
     approves_nobody_given(service, "sha")
 
 
 @fault("merge-request-approvals.approve.password-is-text")
 def bad_password_approves_nobody(service: Service) -> None:
-    """An approval with a password that is no text is answered as served, and nobody has approved."""
+    """An approval with a password that is not text is answered as served, but not stored."""
     approves_nobody_given(service, "approval_password")
 
 
 @fault("merge-request-approvals.approve.sha-is-text")
 def bad_sha_breaks(service: Service) -> None:
-    """An approval with a sha that is no text ends in a server error, after it was stored."""
+    """An approval with a sha that is not text is stored, and causes a server error."""
 
     def make(handler: Any) -> Any:
         def breaking(request: Request) -> Response:
@@ -105,13 +105,13 @@ def every_sha_conflicts(service: Service) -> None:
 
 @fault("merge-request-approvals.approve.other-sha-conflicts")
 def no_sha_conflicts(service: Service) -> None:
-    """Any sha is taken."""
+    """Any sha is accepted."""
     service.merge_request_approvals.require_current_head = does_nothing
 
 
 @fault("merge-request-approvals.approve.other-sha-conflicts")
 def only_the_beginning_of_a_sha_counts(service: Service) -> None:
-    """A sha that begins like the HEAD is taken."""
+    """A sha that begins like the HEAD is accepted."""
 
     def make(require: Any) -> Any:
         def requiring(merge_request: Any, sha: Any) -> None:
@@ -140,7 +140,7 @@ def another_sha_is_invalid_input(service: Service) -> None:
 
 @fault("merge-request-approvals.approve.other-sha-conflicts-without-approvals")
 def first_approval_never_conflicts(service: Service) -> None:
-    """Another sha is a conflict only where somebody has approved already."""
+    """Another sha is a conflict only if somebody has approved already."""
     approvals = service.merge_request_approvals
 
     def make(require: Any) -> Any:
@@ -171,7 +171,7 @@ def before_conflict(service: Service, then: Callable[[Any, Any], None]) -> None:
 
 @fault("merge-request-approvals.approve.other-sha-changes-nothing")
 def conflict_clears_approvals(service: Service) -> None:
-    """The 409 for another sha clears all approvals."""
+    """The 409 for another sha also clears all approvals."""
     before_conflict(service, lambda merge_request, _: service.merge_request_approvals.clear_approvals(merge_request))
 
 
@@ -185,13 +185,13 @@ def conflict_approves(service: Service) -> None:
 
 @fault("merge-request-approvals.approve.lists-caller")
 def approval_is_not_stored(service: Service) -> None:
-    """Approving answers 201 and changes nothing."""
+    """Approving answers 201, but changes nothing."""
     service.merge_request_approvals.add_approval = does_nothing
 
 
 @fault("merge-request-approvals.approve.lists-caller")
 def approval_is_given_for_the_author(service: Service) -> None:
-    """An approval is listed as that of the author."""
+    """An approval is listed as one of the author."""
     approvals = service.merge_request_approvals
 
     def make(add: Any) -> Any:
@@ -215,7 +215,7 @@ def rules_count_nobody(service: Service) -> None:
 
 @fault("merge-request-approvals.approve.left-never-rises")
 def approvals_left_rises(service: Service) -> None:
-    """approvals_left counts the approvals that were given, too."""
+    """approvals_left also counts the given approvals."""
     approvals = service.merge_request_approvals
     approvals.approvals_left = lambda merge_request, *_: (
         approvals.approvals_required(merge_request) + len(approvals.approvals_of(merge_request))
@@ -224,14 +224,14 @@ def approvals_left_rises(service: Service) -> None:
 
 @fault("merge-request-approvals.approve.left-falls")
 def approvals_left_stays(service: Service) -> None:
-    """approvals_left is what is required, whoever has approved."""
+    """approvals_left is the required number, whoever has approved."""
     approvals = service.merge_request_approvals
     approvals.approvals_left = approvals.approvals_required
 
 
 @fault("merge-request-approvals.approve.keeps-others")
 def approval_replaces_others(service: Service) -> None:
-    """An approval takes the place of those before."""
+    """An approval replaces all earlier ones."""
     approvals = service.merge_request_approvals
 
     def adding(user: Any, merge_request: Any) -> None:
@@ -242,7 +242,7 @@ def approval_replaces_others(service: Service) -> None:
 
 @fault("merge-request-approvals.approve.keeps-others")
 def approval_adds_the_maintainer(service: Service) -> None:
-    """An approval adds the maintainer as well."""
+    """An approval adds the maintainer as an approver as well."""
     approvals = service.merge_request_approvals
     maintainer = service.identities.users[service.world.actors["maintainer"].id]
 
@@ -270,7 +270,7 @@ def second_approval_is_listed_twice(service: Service) -> None:
 
 @fault("merge-request-approvals.approve.repeated")
 def second_approval_takes_it_back(service: Service) -> None:
-    """Approving a second time takes the approval back."""
+    """Approving a second time withdraws the approval."""
     approvals = service.merge_request_approvals
 
     def make(approve: Any) -> Any:
@@ -285,25 +285,25 @@ def second_approval_takes_it_back(service: Service) -> None:
     around(approvals, "approve", make)
 
 
-# -- taking back and resetting -----------------------------------------------------------------------------------------
+# -- withdrawing and resetting -----------------------------------------------------------------------------------------
 
 
 @fault("merge-request-approvals.unapprove.caller-is-gone")
 def unapproval_changes_nothing(service: Service) -> None:
-    """Unapproving answers 201 and changes nothing."""
+    """Unapproving answers 201, but changes nothing."""
     service.merge_request_approvals.remove_approval = does_nothing
 
 
 @fault("merge-request-approvals.unapprove.keeps-others")
 def unapproval_clears_all(service: Service) -> None:
-    """Unapproving takes all approvals back."""
+    """Unapproving withdraws all approvals."""
     approvals = service.merge_request_approvals
     approvals.remove_approval = lambda user, merge_request: approvals.clear_approvals(merge_request)
 
 
 @fault("merge-request-approvals.unapprove.approve-again")
 def approval_once_only(service: Service) -> None:
-    """Who took the approval back cannot approve again."""
+    """A user who has withdrawn the approval cannot approve again."""
     approvals = service.merge_request_approvals
     seen: dict[Any, int] = {}
 
@@ -329,7 +329,7 @@ def approval_once_only(service: Service) -> None:
 
 @fault("merge-request-approvals.unapprove.without-approval")
 def unapproval_without_approval_takes_anothers(service: Service) -> None:
-    """Unapproving without an approval takes back the latest one."""
+    """Unapproving without an approval withdraws the latest one of another user."""
     approvals = service.merge_request_approvals
 
     def make(unapprove: Any) -> Any:
@@ -346,7 +346,7 @@ def unapproval_without_approval_takes_anothers(service: Service) -> None:
 
 @fault("merge-request-approvals.reset.clears-all")
 def reset_leaves_one(service: Service) -> None:
-    """A reset leaves the last approval."""
+    """A reset keeps the last approval."""
     approvals = service.merge_request_approvals
 
     def clearing(merge_request: Any) -> None:
@@ -358,7 +358,7 @@ def reset_leaves_one(service: Service) -> None:
 @fault("errors.reset-by-others")
 @fault("merge-request-approvals.reset.others-get-401")
 def maintainers_get_403(service: Service) -> None:
-    """Whoever is no bot gets 403."""
+    """A caller who is not a bot gets 403."""
 
     def make(require: Any) -> Any:
         def requiring(caller: Any, merge_request: Any) -> None:
@@ -374,7 +374,7 @@ def maintainers_get_403(service: Service) -> None:
 
 @fault("merge-request-approvals.reset.by-others-changes-nothing")
 def refused_reset_clears_all_the_same(service: Service) -> None:
-    """A reset by whoever is no bot is answered 401, after it was done."""
+    """A reset by a caller who is not a bot is done, and answered with 401."""
     approvals = service.merge_request_approvals
 
     def make(reset: Any) -> Any:
@@ -388,7 +388,7 @@ def refused_reset_clears_all_the_same(service: Service) -> None:
 
 
 def spread_to_all(service: Service, name: str, place: int) -> None:
-    """Let what is done to the approvals of one merge request be done to those of all."""
+    """Apply what is done to the approvals of one merge request to all of them."""
 
     def make(act: Any) -> Any:
         def acting(*arguments: Any) -> None:
@@ -408,7 +408,7 @@ def approval_spreads(service: Service) -> None:
 
 @fault("merge-request-approvals.approvals-are-separate")
 def unapproval_spreads(service: Service) -> None:
-    """Unapproving takes the caller's approvals of all merge requests back."""
+    """Unapproving withdraws the caller's approvals of all merge requests."""
     spread_to_all(service, "remove_approval", 1)
 
 
@@ -423,7 +423,7 @@ def reset_spreads(service: Service) -> None:
 
 @fault("merge-request-approvals.password.missing")
 def no_password_is_needed(service: Service) -> None:
-    """Only a password that is sent is looked at."""
+    """A password is checked only if it is sent."""
     approvals = service.merge_request_approvals
 
     def make(require: Any) -> Any:
@@ -438,13 +438,13 @@ def no_password_is_needed(service: Service) -> None:
 
 @fault("merge-request-approvals.password.wrong")
 def any_password_will_do(service: Service) -> None:
-    """Any password is taken."""
+    """Any password is accepted."""
     service.merge_request_approvals.password_matches = lambda caller, password: password is not None
 
 
 @fault("merge-request-approvals.password.right")
 def right_password_is_not_stored(service: Service) -> None:
-    """Where a password is required even the right one is refused."""
+    """If a password is required, even the right one is refused."""
     service.merge_request_approvals.password_matches = lambda caller, password: False
 
 

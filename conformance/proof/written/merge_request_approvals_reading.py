@@ -52,13 +52,13 @@ def status_with_id_for_iid(service: Service) -> None:
 
 @fault("merge-request-approvals.status.open-state")
 def open_state_reads_open(service: Service) -> None:
-    """The state of an open merge request reads open."""
+    """The state of an open merge request is open."""
     replacing(service, f"GET {MERGE_REQUEST}/approvals", state="open")
 
 
 @fault("merge-request-approvals.status.read")
 def status_breaks_while_approvals_are_missing(service: Service) -> None:
-    """The status of a merge request that lacks approvals is a server error."""
+    """The status of a merge request that lacks approvals causes a server error."""
 
     def alter(_: Request, response: Response) -> None:
         if response.content["approvals_left"]:
@@ -100,7 +100,7 @@ def found_by_id_as_well(service: Service) -> None:
 
 @fault("merge-request-approvals.merge-request.iid-is-integer")
 def any_text_names_the_first_merge_request(service: Service) -> None:
-    """A merge_request_iid that is no number names the first merge request."""
+    """A merge_request_iid that is not a number identifies the first merge request."""
 
     def make(handler: Any) -> Any:
         def handle(request: Any) -> Any:
@@ -115,7 +115,7 @@ def any_text_names_the_first_merge_request(service: Service) -> None:
 
 @fault("merge-request-approvals.merge-request.iid-is-integer")
 def any_text_is_unapproved(service: Service) -> None:
-    """Unapproving takes a merge_request_iid that is no number."""
+    """Unapproving accepts a merge_request_iid that is not a number."""
     answering(
         service,
         f"POST {MERGE_REQUEST}/unapprove",
@@ -151,7 +151,7 @@ def rule_for_nothing(service: Service) -> None:
 
 @fault("merge-request-approvals.unknown-merge-request.changing-rules")
 def deletion_nowhere_breaks(service: Service) -> None:
-    """Deleting a rule of a merge request that does not exist is a server error."""
+    """Deleting a rule of a merge request that does not exist causes a server error."""
     breaking(service, f"DELETE {RULE}", lambda request: names_nothing(request, "merge_request_iid"))
 
 
@@ -171,7 +171,7 @@ def nothing_is_unapproved(service: Service) -> None:
 
 @fault("merge-request-approvals.unknown-project")
 def unknown_project_is_the_main_one(service: Service) -> None:
-    """A project number that nothing has stands for the main project."""
+    """A project number that does not exist identifies the main project."""
     find = service.identities.find_project
     main = service.world.one("project").id
     service.identities.find_project = lambda text: find(text) or (find(str(main)) if text == "2000000001" else None)

@@ -36,7 +36,7 @@ RULE = f"{RULES}/:approval_rule_id"
 
 @fault("merge-request-approvals.rules.update.rule-id-is-integer")
 def any_text_updates_nothing(service: Service) -> None:
-    """An update of a rule number that is none succeeds."""
+    """An update with a rule id that is not a number succeeds."""
     answering(service, f"PUT {RULE}", lambda request: not is_number(request, "approval_rule_id"), lambda: ok({}))
 
 
@@ -48,7 +48,7 @@ def unknown_rule_is_updated(service: Service) -> None:
 
 @fault("merge-request-approvals.rules.update.unknown-rule")
 def unknown_rule_stands_for_all(service: Service) -> None:
-    """An update of a rule that does not exist is refused, and changes all others."""
+    """An update of a rule that does not exist is refused, but changes all others."""
 
     def make(handler: Any) -> Any:
         def handle(request: Any) -> Any:
@@ -82,7 +82,7 @@ def update_takes_an_object_of_usernames(service: Service) -> None:
 
 @fault("merge-request-approvals.rules.update.approvals-required-is-integer")
 def update_drops_a_bad_number(service: Service) -> None:
-    """An approvals_required that is no number is left out of account, and the rest stored."""
+    """An approvals_required that is not a number is ignored, and the rest is stored."""
     parameters(
         service,
         f"PUT {RULE}",
@@ -102,7 +102,7 @@ def update_stores_a_bad_name_as_text(service: Service) -> None:
 
 @fault("merge-request-approvals.rules.update.name-is-string")
 def update_is_half_done(service: Service) -> None:
-    """An update with a bad name is refused after the number was stored."""
+    """An update with an invalid name is refused after the number was stored."""
 
     def make(handler: Any) -> Any:
         def handle(request: Any) -> Any:
@@ -119,7 +119,7 @@ def update_is_half_done(service: Service) -> None:
 
 @fault("merge-request-approvals.rules.update.remove-hidden-groups-is-boolean")
 def any_text_is_a_truth_value(service: Service) -> None:
-    """A remove_hidden_groups that is no truth value is left out of account."""
+    """A remove_hidden_groups that is not boolean is ignored."""
     parameters(
         service,
         f"PUT {RULE}",
@@ -157,7 +157,7 @@ def empty_update_resets_the_number(service: Service) -> None:
 
 @fault("merge-request-approvals.rules.update.name")
 def update_does_not_store_the_name(service: Service) -> None:
-    """An update answers with the new name and stores the old one."""
+    """An update answers with the new name, but keeps the old one."""
 
     def make(update: Any) -> Any:
         def updating(merge_request: Any, number: int, wanted: Any, caller: Any) -> Any:
@@ -173,7 +173,7 @@ def update_does_not_store_the_name(service: Service) -> None:
 
 @fault("merge-request-approvals.rules.update.approvals-required")
 def update_ignores_the_number(service: Service) -> None:
-    """approvals_required is left out of account by updates."""
+    """Updates ignore approvals_required."""
     parameters(service, f"PUT {RULE}", without("approvals_required"))
 
 
@@ -185,7 +185,7 @@ def update_resets_what_is_not_sent(service: Service) -> None:
 
 @fault("merge-request-approvals.rules.update.users-are-replaced")
 def updates_add_users(service: Service) -> None:
-    """An update adds users to those that are there."""
+    """An update adds users to the former ones."""
 
     def make(after: Any) -> Any:
         return lambda rule, wanted, subject: tuple(dict.fromkeys((*rule.users, *after(rule, wanted, subject))))
@@ -195,7 +195,7 @@ def updates_add_users(service: Service) -> None:
 
 @fault("merge-request-approvals.rules.update.groups-are-replaced")
 def updates_add_groups(service: Service) -> None:
-    """An update adds groups to those that are there."""
+    """An update adds groups to the former ones."""
 
     def make(after: Any) -> Any:
         return lambda rule, wanted, caller: tuple(dict.fromkeys((*rule.groups, *after(rule, wanted, caller))))
@@ -205,7 +205,7 @@ def updates_add_groups(service: Service) -> None:
 
 @fault("merge-request-approvals.rules.update.usernames")
 def update_ignores_usernames(service: Service) -> None:
-    """Usernames are left out of account by updates."""
+    """Updates ignore usernames."""
     parameters(service, f"PUT {RULE}", without("usernames"))
 
 
@@ -228,13 +228,13 @@ def rules_with_hidden_groups_say_nothing_of_them(service: Service) -> None:
 
 @fault("merge-request-approvals.rules.delete.gone")
 def deleted_rule_stays(service: Service) -> None:
-    """DELETE answers 204 and changes nothing."""
+    """DELETE answers 204, but changes nothing."""
     service.merge_request_approval_rules.delete_rule = does_nothing
 
 
 @fault("merge-request-approvals.rules.delete.gone")
 def deleted_rule_can_still_be_read(service: Service) -> None:
-    """A deleted rule leaves the list and can still be read."""
+    """A deleted rule is not listed, but can still be read."""
     gone: dict[int, Any] = {}
     rules = service.merge_request_approval_rules
 
@@ -271,7 +271,7 @@ def deletion_takes_all(service: Service) -> None:
 
 @fault("merge-request-approvals.rules.delete.absent")
 def absent_deletion_takes_the_last(service: Service) -> None:
-    """Deleting a rule that is not there deletes the newest one."""
+    """Deleting a missing rule deletes the newest one."""
     rules = service.merge_request_approval_rules
 
     def make(delete: Any) -> Any:
@@ -286,13 +286,13 @@ def absent_deletion_takes_the_last(service: Service) -> None:
 
 @fault("merge-request-approvals.rules.delete.absent")
 def absent_deletion_breaks(service: Service) -> None:
-    """Deleting a rule that is not there is a server error."""
+    """Deleting a missing rule causes a server error."""
     breaking(service, f"DELETE {RULE}", lambda request: names_nothing(request, "approval_rule_id"))
 
 
 @fault("merge-request-approvals.rules.are-separate")
 def rules_show_in_all_merge_requests(service: Service) -> None:
-    """A rule of one merge request is listed by all of the project."""
+    """A rule of one merge request is listed in all of the project."""
     rules = service.merge_request_approval_rules
 
     def make(own: Any) -> Any:
@@ -307,7 +307,7 @@ def rules_show_in_all_merge_requests(service: Service) -> None:
 
 @fault("merge-request-approvals.rules.are-separate")
 def deletion_reaches_other_merge_requests(service: Service) -> None:
-    """Deleting a rule deletes a rule of the next merge request as well."""
+    """Deleting a rule also deletes a rule of the next merge request."""
     rules = service.merge_request_approval_rules
 
     def make(delete: Any) -> Any:
@@ -325,7 +325,7 @@ def deletion_reaches_other_merge_requests(service: Service) -> None:
 
 @fault("merge-request-approvals.rules.belong-to-their-merge-request")
 def rules_are_found_everywhere(service: Service) -> None:
-    """A rule is found by its number under any merge request."""
+    """A rule is found by its id in any merge request."""
     rules = service.merge_request_approval_rules
 
     def make(find: Any) -> Any:
@@ -339,7 +339,7 @@ def rules_are_found_everywhere(service: Service) -> None:
 
 @fault("merge-request-approvals.rules.belong-to-their-merge-request")
 def rules_are_deleted_from_everywhere(service: Service) -> None:
-    """A rule is deleted by its number under any merge request."""
+    """A rule can be deleted by its id in any merge request."""
     rules = service.merge_request_approval_rules
 
     def make(delete: Any) -> Any:
@@ -398,7 +398,7 @@ def report_approver_rule_is_deleted(service: Service) -> None:
 
 @fault("merge-request-approvals.rules.code-owner.cannot-be-updated")
 def refused_update_of_a_code_owner_rule_is_done(service: Service) -> None:
-    """The update of a code_owner rule is refused, and done."""
+    """The update of a code_owner rule is refused, but done."""
 
     def make(update: Any) -> Any:
         def updating(merge_request: Any, number: int, wanted: Any, caller: Any) -> Any:

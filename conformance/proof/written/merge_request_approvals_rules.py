@@ -36,7 +36,7 @@ RULE = f"{RULES}/:approval_rule_id"
 
 @fault("merge-request-approvals.rules.read-one.rule-id-is-integer")
 def any_text_reads_a_rule(service: Service) -> None:
-    """A rule number that is none reads the first rule."""
+    """A rule id that is not a number reads the first rule."""
 
     def make(handler: Any) -> Any:
         def handle(request: Any) -> Any:
@@ -61,7 +61,7 @@ def unknown_rule_is_read_as_empty(service: Service) -> None:
 
 @fault("merge-request-approvals.rules.read-one")
 def reads_another_rule(service: Service) -> None:
-    """Reading one rule answers with another one of the merge request."""
+    """Reading one rule shows another one of the merge request."""
 
     def alter(_: Request, response: Response) -> None:
         response.content = {**response.content, "id": response.content["id"] + 1}
@@ -77,7 +77,7 @@ def object_of_users_is_taken(service: Service) -> None:
 
 @fault("merge-request-approvals.rules.create.approvers-are-lists")
 def object_of_groups_breaks(service: Service) -> None:
-    """An object in place of group_ids is a server error."""
+    """An object in place of group_ids causes a server error."""
     breaking(service, f"POST {RULES}", lambda request: isinstance(request.parameters._values.get("group_ids"), dict))
 
 
@@ -89,7 +89,7 @@ def object_of_usernames_is_taken(service: Service) -> None:
 
 @fault("merge-request-approvals.rules.create.project-rule-is-integer")
 def bad_project_rule_is_dropped(service: Service) -> None:
-    """An approval_project_rule_id that is no number is left out of account."""
+    """An approval_project_rule_id that is not a number is ignored."""
     parameters(
         service,
         f"POST {RULES}",
@@ -114,7 +114,7 @@ def creation_wants_approvers(service: Service) -> None:
 
 @fault("merge-request-approvals.rules.create.name-and-number")
 def creation_stores_another_number(service: Service) -> None:
-    """A rule is stored with one approval more than its creation answers."""
+    """The stored rule requires one approval more than the answer to its creation shows."""
 
     def make(create: Any) -> Any:
         def creating(*arguments: Any) -> Any:
@@ -168,25 +168,25 @@ def stored_otherwise(service: Service, name: str, change: Callable[[Any], Any]) 
 
 @fault("merge-request-approvals.rules.create.users")
 def creation_keeps_one_user(service: Service) -> None:
-    """Of several users only the first becomes one of the rule."""
+    """Of several users, only the first is stored in the rule."""
     stored_otherwise(service, "create_rule", lambda rule: replace(rule, users=rule.users[:1]))
 
 
 @fault("merge-request-approvals.rules.create.groups")
 def creation_drops_groups(service: Service) -> None:
-    """Of several groups only the last becomes one of the rule."""
+    """Of several groups, only the last is stored in the rule."""
     stored_otherwise(service, "create_rule", lambda rule: replace(rule, groups=rule.groups[-1:]))
 
 
 @fault("merge-request-approvals.rules.create.usernames")
 def creation_ignores_usernames(service: Service) -> None:
-    """Usernames are left out of account at the creation."""
+    """A creation ignores usernames."""
     parameters(service, f"POST {RULES}", without("usernames"))
 
 
 @fault("merge-request-approvals.rules.create.user-ids-and-usernames")
 def usernames_hide_user_ids(service: Service) -> None:
-    """Where usernames are sent, user_ids are left out of account."""
+    """If usernames are sent, user_ids are ignored."""
     parameters(
         service,
         f"POST {RULES}",
@@ -230,7 +230,7 @@ def copy_takes_the_number_too(service: Service) -> None:
 
 @fault("merge-request-approvals.rules.copy.leaves-project-rule")
 def copying_changes_the_project_rule(service: Service) -> None:
-    """Copying a project rule sets its number to that of the copy."""
+    """Copying a project rule gives it the number of the copy."""
 
     def change(rule: Any, source: Any, wanted: Any) -> Any:
         service.approval_rules.rules[source.id] = replace(source, approvals_required=9)
@@ -241,7 +241,7 @@ def copying_changes_the_project_rule(service: Service) -> None:
 
 @fault("merge-request-approvals.rules.copy.leaves-project-rule")
 def changing_a_copy_changes_the_project_rule(service: Service) -> None:
-    """What changes a copy changes the project rule as well."""
+    """A change of a copy also changes the project rule."""
 
     def change(rule: Any) -> Any:
         source = service.approval_rules.rules.get(rule.source_id) if rule.source_id else None
@@ -264,7 +264,7 @@ def copy_needs_no_number(service: Service) -> None:
 
 @fault("merge-request-approvals.rules.copy.unknown-project-rule")
 def unknown_project_rule_breaks(service: Service) -> None:
-    """Copying a project rule that does not exist is a server error."""
+    """Copying a project rule that does not exist causes a server error."""
     breaking(
         service,
         f"POST {RULES}",

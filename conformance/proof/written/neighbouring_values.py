@@ -1,4 +1,4 @@
-"""Faults that show for values beside the right one, and for calls made in another form than the usual one."""
+"""Faults that show only with values similar to the right one, or with calls in an unusual form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHECK = "POST /code_suggestions/enabled"
 COMPLETIONS = "POST /code_suggestions/completions"
 
 
-# -- who calls, in which form ------------------------------------------------------------------------------------------
+# -- who calls, and in which form --------------------------------------------------------------------------------------
 
 
 def of_a_developer(service: Service, request: Request) -> bool:
@@ -30,7 +30,7 @@ def of_a_developer(service: Service, request: Request) -> bool:
 
 @fault("group-approval-rules.authorization.creating-below-administrator", operation="createGroupApprovalRule")
 def rules_come_by_the_query_for_developers(service: Service) -> None:
-    """A developer creates a rule of a group when its parameters are sent in the query."""
+    """A developer can create a rule of a group if its parameters are sent in the query."""
 
     def by_query(request: Request) -> bool:
         creates = is_route(request.route, f"POST {GROUP_RULES}") and b"name=" in request.query
@@ -41,7 +41,7 @@ def rules_come_by_the_query_for_developers(service: Service) -> None:
 
 @fault("group-approval-rules.authorization.listing-below-administrator", operation="listGroupApprovalRules")
 def later_pages_of_rules_are_open_to_developers(service: Service) -> None:
-    """A developer is shown all pages of a group's rules but the first one."""
+    """A developer can read all pages of a group's rules except the first one."""
 
     def later(request: Request) -> bool:
         lists = is_route(request.route, f"GET {GROUP_RULES}") and b"page=2" in request.query.split(b"&")
@@ -50,14 +50,14 @@ def later_pages_of_rules_are_open_to_developers(service: Service) -> None:
     let_in(service, later, "owner")
 
 
-# -- values that go on, or are written in another way ------------------------------------------------------------------
+# -- values with additional text, or in another notation ---------------------------------------------------------------
 
 
 @fault("project-approval-rules.unknown-project", operation="listProjectApprovalRules")
 @fault("approval-settings.project.read.unknown-project", operation="getProjectApprovalSettings")
 @fault("integrations.unknown-project", operation="listIntegrations")
 def a_path_that_goes_on_names_the_project(service: Service) -> None:
-    """A path that goes on behind the one of a project names that project."""
+    """A path that continues after the path of a project identifies that project."""
 
     def make(find: Any) -> Any:
         def found(reference: str) -> Any:
@@ -70,7 +70,7 @@ def a_path_that_goes_on_names_the_project(service: Service) -> None:
 
 
 def slugs_that_go_on(service: Service, key: str) -> None:
-    """Let an operation take a slug that goes on behind that of an integration for that one."""
+    """Let an operation accept a slug that continues after the slug of an integration."""
 
     def make(handler: Any) -> Any:
         def handled(request: Request) -> Any:
@@ -84,19 +84,19 @@ def slugs_that_go_on(service: Service, key: str) -> None:
 
 @fault("integrations.unknown-slug.reading", operation="getIntegration")
 def a_slug_that_goes_on_is_read(service: Service) -> None:
-    """A slug that goes on behind that of an integration is read as that integration."""
+    """A slug that continues after the slug of an integration reads that integration."""
     slugs_that_go_on(service, "GET /projects/:id/integrations/:slug")
 
 
 @fault("integrations.unknown-slug.setting-up", operation="setUpIntegration")
 def a_slug_that_goes_on_is_set_up(service: Service) -> None:
-    """A slug that goes on behind that of an integration sets up that integration."""
+    """A slug that continues after the slug of an integration sets up that integration."""
     slugs_that_go_on(service, "PUT /projects/:id/integrations/:slug")
 
 
 @fault("code-completion.enabled.unknown-project")
 def the_check_takes_a_path_that_goes_on(service: Service) -> None:
-    """The check says that a project has completions whose path goes on behind that of one that is there."""
+    """The check succeeds for a path that continues after the path of an existing project."""
 
     def make(handler: Any) -> Any:
         def checked(request: Request) -> Any:
@@ -112,7 +112,7 @@ def the_check_takes_a_path_that_goes_on(service: Service) -> None:
 
 @fault("code-completion.request.intent.allows-no-other")
 def an_intent_in_capitals_is_completed(service: Service) -> None:
-    """An intent in capitals is taken for the one in small letters."""
+    """An intent in upper case is accepted."""
     parameters(
         service,
         COMPLETIONS,
@@ -122,11 +122,11 @@ def an_intent_in_capitals_is_completed(service: Service) -> None:
     )
 
 
-# -- projects in a group within a group --------------------------------------------------------------------------------
+# -- projects in a subgroup --------------------------------------------------------------------------------------------
 
 
 def deep_paths_mean(service: Service, key: str, instead: str) -> None:
-    """Let an operation take the path of a project in a subgroup for that of something else."""
+    """Let an operation use something else for the path of a project in a subgroup."""
 
     def make(subject: Any) -> Any:
         def found(route: Route, caller: Any, reference: str) -> Any:
@@ -153,7 +153,7 @@ def deep_paths_set_up_elsewhere(service: Service) -> None:
 
 @fault("conventions.group-id.encoded-subgroup-path")
 def the_last_part_of_a_path_names_a_subgroup(service: Service) -> None:
-    """The last part of its path alone names a group that lies in another one."""
+    """The last part of its path alone identifies a subgroup."""
 
     def make(find: Any) -> Any:
         def found(reference: str) -> Any:
@@ -165,12 +165,12 @@ def the_last_part_of_a_path_names_a_subgroup(service: Service) -> None:
     around(service.identities, "find_group", make)
 
 
-# -- administrators, and things of the same number ---------------------------------------------------------------------
+# -- administrators, and things with the same id -----------------------------------------------------------------------
 
 
 @fault("errors.reset-by-others", operation="resetMergeRequestApprovals")
 def administrators_reset_approvals_as_well(service: Service) -> None:
-    """An administrator of the installation resets approvals like a bot."""
+    """An administrator of the installation can reset approvals like a bot."""
 
     def make(require: Any) -> Any:
         return lambda caller, merge_request: None if caller.admin else require(caller, merge_request)
@@ -180,7 +180,7 @@ def administrators_reset_approvals_as_well(service: Service) -> None:
 
 @fault("errors.stale-sha", operation="approveMergeRequest")
 def any_sha_will_do_for_administrators(service: Service) -> None:
-    """An administrator approves with the sha of another commit."""
+    """An administrator can approve with the sha of another commit."""
 
     def make(approve: Any) -> Any:
         return lambda merge_request, caller, sha, password: approve(
@@ -192,7 +192,7 @@ def any_sha_will_do_for_administrators(service: Service) -> None:
 
 @fault("job-token-scope.allowlist.change.shows-to-everybody", operation="listJobTokenAllowlist")
 def administrators_are_shown_an_empty_list(service: Service) -> None:
-    """An administrator is shown that no project is let in."""
+    """An administrator gets an empty allowlist."""
 
     def make(handler: Any) -> Any:
         def listed(request: Request) -> Any:
@@ -208,7 +208,7 @@ def administrators_are_shown_an_empty_list(service: Service) -> None:
 
 @fault("job-token-scope.allowlists.are-separate", operation="removeGroupFromJobTokenAllowlist")
 def a_group_takes_the_project_of_its_number_with_it(service: Service) -> None:
-    """Removing a group also removes the project of the same number from the other list."""
+    """Removing a group also removes the project with the same id from the other list."""
 
     def also(_: Any, project: Any, target: Any) -> None:
         scopes = service.job_token_scope
@@ -221,7 +221,7 @@ def a_group_takes_the_project_of_its_number_with_it(service: Service) -> None:
 
 @fault("integrations.belong-to-their-project", operation="getIntegration")
 def what_another_project_has_set_is_shown(service: Service) -> None:
-    """Where a project never set an integration up, what another one has set of it is shown."""
+    """If a project never set up an integration, the settings from another project are shown."""
 
     def make(find: Any) -> Any:
         def found(project: Any, slug: str) -> Any:
@@ -237,7 +237,7 @@ def what_another_project_has_set_is_shown(service: Service) -> None:
     around(service.integrations, "find", make)
 
 
-# -- what is shown of others, and what comes back ----------------------------------------------------------------------
+# -- titles of others, and settings that return ------------------------------------------------------------------------
 
 
 @fault("integrations.update.leaves-others", operation="listIntegrations")
@@ -255,7 +255,7 @@ def titles_go_round_among_those_listed(service: Service) -> None:
 
 @fault("integrations.disable.settings-stay-reset", operation="disableIntegration")
 def switches_outlive_their_integration(service: Service) -> None:
-    """Settings that are true or false come back when a disabled integration is set up again."""
+    """Boolean settings return when a disabled integration is set up again."""
     area = service.integrations
     disable, keep = area.disable, area.keep
     attic: dict[Any, dict[str, Any]] = {}
@@ -274,7 +274,7 @@ def switches_outlive_their_integration(service: Service) -> None:
 
 @fault("group-relations-export.status.filtered")
 def relation_is_passed_over_in_batches(service: Service) -> None:
-    """The status of one relation shows all of them as long as they are exported in batches."""
+    """The status of one relation shows all of them if they are exported in batches."""
 
     def whole(request: Request, response: Response) -> None:
         area = service.group_relations_export

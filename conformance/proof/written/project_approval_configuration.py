@@ -31,13 +31,13 @@ KEY = "/projects/:id/approvals"
 
 @fault(f"{AREA}.record.approvers")
 def approvers_are_named(service: Service) -> None:
-    """Approvers names somebody."""
+    """The list approvers contains somebody."""
     replacing(service, f"GET {KEY}", approvers=[{"id": 1}])
 
 
 @fault(f"{AREA}.change.several")
 def of_several_settings_one_is_stored(service: Service) -> None:
-    """Of a change the first setting counts."""
+    """Only the first setting of a change is stored."""
 
     def make(change_configuration: Any) -> Any:
         def first_alone(project: Any, change: ConfigurationChange) -> Any:
@@ -51,19 +51,19 @@ def of_several_settings_one_is_stored(service: Service) -> None:
 
 @fault(f"{AREA}.record.approver-groups")
 def approver_groups_are_named(service: Service) -> None:
-    """approver_groups names a group."""
+    """The list approver_groups contains a group."""
     replacing(service, f"GET {KEY}", approver_groups=[{"id": 1}])
 
 
 @fault(f"{AREA}.change.result-without-approvers", version="15.2")
 def answer_has_approvers(service: Service) -> None:
-    """The answer to a change has approvers, empty."""
+    """The answer to a change has an empty approvers."""
     replacing(service, f"POST {KEY}", approvers=[])
 
 
 @fault(f"{AREA}.change.result-without-approver-groups", version="15.2")
 def answer_has_approver_groups(service: Service) -> None:
-    """The answer to a change has approver_groups, empty."""
+    """The answer to a change has an empty approver_groups."""
     replacing(service, f"POST {KEY}", approver_groups=[])
 
 
@@ -91,13 +91,13 @@ def deprecated_number_is_not_taken_alone(service: Service) -> None:
 
 @fault(f"{AREA}.change.empty", version="15.2")
 def empty_change_resets_all(service: Service) -> None:
-    """A change without any parameter puts everything back to the beginning."""
+    """A change without any parameter resets everything to its initial value."""
     parameters(service, f"POST {KEY}", lambda values: values or {"approvals_before_merge": 3})
 
 
 @fault(f"{AREA}.change.stored", version="15.2")
 def committers_setting_is_not_stored(service: Service) -> None:
-    """merge_requests_disable_committers_approval is answered and not stored."""
+    """merge_requests_disable_committers_approval is answered, but not stored."""
     area = service.project_approval_configurations
     change = area.change_configuration
 
@@ -114,13 +114,13 @@ def committers_setting_is_not_stored(service: Service) -> None:
 
 @fault(f"{AREA}.change.stored", version="15.2")
 def password_setting_only_goes_on(service: Service) -> None:
-    """require_password_to_approve can be switched on and never off."""
+    """require_password_to_approve can be switched on, but never off."""
     parameters(service, f"POST {KEY}", without("require_password_to_approve", unless=lambda value: value))
 
 
 @fault(f"{AREA}.change.shown", version="15.2")
 def answer_shows_what_was(service: Service) -> None:
-    """The answer to a change shows the configuration before it."""
+    """The answer to a change shows the former configuration."""
     area = service.project_approval_configurations
     change = area.change_configuration
 
@@ -134,7 +134,7 @@ def answer_shows_what_was(service: Service) -> None:
 
 @fault(f"{AREA}.change.leaves-unsent", version="15.2")
 def change_replaces_all(service: Service) -> None:
-    """Settings that a change does not send go off."""
+    """A change switches off all settings that it does not send."""
     area = service.project_approval_configurations
     change = area.change_configuration
     names = [name for name in asdict(ProjectApprovalConfiguration()) if name != "approvals_before_merge"]
@@ -147,7 +147,7 @@ def change_replaces_all(service: Service) -> None:
 
 
 def reaching(service: Service, is_reached: Callable[[Any, Any], bool]) -> None:
-    """Let a change of the configuration of one project be one of others too; these are told from the changed one."""
+    """Let a change of one project's configuration also apply to others, which are selected by the changed one."""
     area = service.project_approval_configurations
     change = area.change_configuration
 
@@ -162,25 +162,25 @@ def reaching(service: Service, is_reached: Callable[[Any, Any], bool]) -> None:
 
 @fault(f"{AREA}.change.leaves-other-projects", version="15.2")
 def changes_reach_every_project(service: Service) -> None:
-    """A change of one configuration is one of all."""
+    """A change of one configuration changes all."""
     reaching(service, lambda *_: True)
 
 
 @fault(f"{AREA}.change.leaves-other-projects", version="15.2")
 def changes_reach_the_namespace(service: Service) -> None:
-    """A change of one configuration is one of all projects that lie in the same group."""
+    """A change of one configuration changes those of all projects in the same group."""
     reaching(service, lambda other, project: other.namespace_id == project.namespace_id)
 
 
 @fault(f"{AREA}.change.selective-while-resetting", version="15.2")
 def both_are_stored(service: Service) -> None:
-    """selective_code_owner_removals is enabled while pushes reset."""
+    """selective_code_owner_removals can be enabled while pushes reset approvals."""
     service.project_approval_configurations.without_conflict = lambda wanted: wanted
 
 
 @fault(f"{AREA}.change.selective-while-resetting", version="15.2")
 def both_at_once_are_stored(service: Service) -> None:
-    """Both are stored when they are sent together."""
+    """Both flags are stored if they are sent together."""
     area = service.project_approval_configurations
     change, require = area.change_configuration, area.without_conflict
 
@@ -198,7 +198,7 @@ def both_at_once_are_stored(service: Service) -> None:
 
 @fault(f"{AREA}.change.selective-without-resetting", version="15.2")
 def selective_is_never_taken(service: Service) -> None:
-    """selective_code_owner_removals cannot be enabled at all."""
+    """selective_code_owner_removals can never be enabled."""
     parameters(service, f"POST {KEY}", without("selective_code_owner_removals", unless=lambda value: not value))
 
 
@@ -219,13 +219,13 @@ def change_reaches_all_projects(service: Service) -> None:
 
 @fault(f"{AREA}.change.settings-are-boolean", version="15.2")
 def words_are_true(service: Service) -> None:
-    """Any word is taken for true."""
+    """Any word counts as true."""
     parameters(service, f"POST {KEY}", lambda values: {k: True if v == "maybe" else v for k, v in values.items()})
 
 
 @fault(f"{AREA}.change.settings-are-boolean", version="15.2")
 def bad_setting_is_dropped(service: Service) -> None:
-    """A setting that is no truth value is left out of account."""
+    """A setting that is not boolean is ignored."""
     parameters(
         service, f"POST {KEY}", lambda values: {k: v for k, v in values.items() if not isinstance(v, str | dict)}
     )
@@ -233,7 +233,7 @@ def bad_setting_is_dropped(service: Service) -> None:
 
 @fault(f"{AREA}.change.approvals-before-merge-is-integer", version="15.2")
 def bad_number_is_zero(service: Service) -> None:
-    """A number that is none is taken for 0."""
+    """A number that is not one counts as 0."""
     parameters(
         service,
         f"POST {KEY}",
@@ -247,7 +247,7 @@ def still_served(service: Any) -> None:
 
 @fault(f"{AREA}.change.removed", version="16.0")
 def change_is_served_and_does_nothing(service: Service) -> None:
-    """From 16.0 on a change is still answered, and not stored."""
+    """From 16.0 on a change is still answered, but not stored."""
     still_served(service)
     area = service.project_approval_configurations
     area.change_configuration = lambda project, change: change.on(area.configuration(project))
@@ -255,7 +255,7 @@ def change_is_served_and_does_nothing(service: Service) -> None:
 
 @fault(f"{AREA}.change.removed", version="17.7")
 def change_is_served_without_an_answer(service: Service) -> None:
-    """From 16.0 on a change is still done, and answers an empty object."""
+    """From 16.0 on a change is still done, and answered with an empty object."""
     still_served(service)
     area = service.project_approval_configurations
     area.present_changed = lambda configuration: {"approvers": [], **asdict(configuration)}
@@ -279,14 +279,14 @@ def change_is_refused_and_done(service: Service) -> None:
 
 @fault(f"{AREA}.change.removed", version="16.0")
 def change_is_a_server_error(service: Service) -> None:
-    """From 16.0 on a change breaks the service."""
+    """From 16.0 on a change causes a server error."""
     still_served(service)
     answering(service, f"POST {KEY}", lambda _: True, lambda: Response(500))
 
 
 @fault(f"{AREA}.read", version="15.2")
 def reading_is_gone_early(service: Service) -> None:
-    """The configuration cannot be read before 16.0 already."""
+    """The configuration cannot be read even before 16.0."""
     answering(service, f"GET {KEY}", lambda _: True, lambda: Response(404))
 
 

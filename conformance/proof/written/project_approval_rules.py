@@ -1,4 +1,4 @@
-"""Faults of the approval rules of projects: what a creation takes and keeps, and what the rules show."""
+"""Faults of the approval rules of projects: what a creation accepts and stores, and what the rules show."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ FLAG = "applies_to_all_protected_branches"
 
 
 def created_from(service: Service, twist: Callable[[Any], Any]) -> None:
-    """Take every creation of a project's rule for one that asks for something else."""
+    """Replace every creation of a project's rule by one with other values."""
     told_otherwise(service.project_approval_rules, "create_rule", 1, twist)
 
 
 def asked(service: Service, **values: Any) -> None:
-    """Take every creation and change of a project's rule for one that asks for something else."""
+    """Replace every creation and change of a project's rule by one with other values."""
     for name, place in (("create_rule", 1), ("update_rule", 2)):
         told_otherwise(service.project_approval_rules, name, place, lambda wanted: replace(wanted, **values))
 
@@ -60,19 +60,19 @@ def asked(service: Service, **values: Any) -> None:
 
 @fault("project-approval-rules.create.readable")
 def created_rule_is_not_kept(service: Service) -> None:
-    """POST answers with a rule that nobody finds again."""
+    """POST answers with a rule that cannot be found afterwards."""
     afterwards(service.project_approval_rules, "create_rule", lambda rule, *_: stored(service).pop(rule.id) and None)
 
 
 @fault("project-approval-rules.create.listed")
 def created_rule_is_not_listed(service: Service) -> None:
-    """A rule that was created can be read by its id but is not in the list."""
+    """A created rule can be read by its id, but is not in the list."""
     around(service.project_approval_rules, "rules", lambda rules: lambda project: rules(project)[:1])
 
 
 @fault("project-approval-rules.create.values")
 def answer_to_creation_has_another_number(service: Service) -> None:
-    """The answer to a creation shows approvals_required one too high; what is kept is right."""
+    """The answer to a creation has approvals_required one too high; the stored rule is right."""
     afterwards(
         service.project_approval_rules,
         "create_rule",
@@ -82,25 +82,25 @@ def answer_to_creation_has_another_number(service: Service) -> None:
 
 @fault("project-approval-rules.create.listed")
 def number_is_not_kept(service: Service) -> None:
-    """The answer shows approvals_required as sent; the rule that is kept asks for one."""
+    """The answer has approvals_required as sent, but the stored rule requires one."""
     kept_otherwise(service, service.project_approval_rules, "create_rule", approvals_required=1)
 
 
 @fault("project-approval-rules.create.leaves-other-rules")
 def creation_renames_the_others(service: Service) -> None:
-    """A creation gives every other rule of the project the new name."""
+    """A creation sets its name in every other rule of the project."""
     spread_to_others(service, service.project_approval_rules, "create_rule", "name")
 
 
 @fault("project-approval-rules.create.leaves-other-rules")
 def creation_renumbers_the_others(service: Service) -> None:
-    """A creation gives every other rule of the project its number."""
+    """A creation sets its number in every other rule of the project."""
     spread_to_others(service, service.project_approval_rules, "create_rule", "approvals_required")
 
 
 @fault("project-approval-rules.create.leaves-other-rules")
 def creation_drops_an_older_rule(service: Service) -> None:
-    """A project keeps no more than one rule that was created."""
+    """A project keeps at most one created rule."""
 
     def drop(rule: Any, *_: Any) -> None:
         for other in others_of(service, rule):
@@ -112,37 +112,37 @@ def creation_drops_an_older_rule(service: Service) -> None:
 
 @fault("project-approval-rules.create.user-ids")
 def users_by_number_are_dropped(service: Service) -> None:
-    """A creation takes no notice of user_ids."""
+    """A creation ignores user_ids."""
     created_from(service, lambda wanted: replace(wanted, user_ids=None))
 
 
 @fault("project-approval-rules.create.user-ids")
 def users_are_answered_and_not_kept(service: Service) -> None:
-    """The answer to a creation shows the users; the rule that is kept has none."""
+    """The answer to a creation has the users, but the stored rule has none."""
     kept_otherwise(service, service.project_approval_rules, "create_rule", users=())
 
 
 @fault("project-approval-rules.create.group-ids")
 def groups_are_dropped(service: Service) -> None:
-    """A creation takes no notice of group_ids."""
+    """A creation ignores groups."""
     created_from(service, lambda wanted: replace(wanted, group_ids=None))
 
 
 @fault("project-approval-rules.create.usernames")
 def usernames_are_dropped(service: Service) -> None:
-    """A creation takes no notice of usernames."""
+    """A creation ignores usernames."""
     created_from(service, lambda wanted: replace(wanted, usernames=None))
 
 
 @fault("project-approval-rules.create.user-ids-and-usernames")
 def usernames_give_way_to_numbers(service: Service) -> None:
-    """A creation that sends both lists of users takes the numbers alone."""
+    """A creation with both lists of users uses only the ids."""
     created_from(service, lambda wanted: replace(wanted, usernames=None) if wanted.user_ids else wanted)
 
 
 @fault("project-approval-rules.create.applies-to-all-protected-branches.default")
 def flag_is_on_by_default(service: Service) -> None:
-    """A rule that is created without the flag holds for every protected branch."""
+    """A rule that is created without the flag applies to every protected branch."""
 
     def on(wanted: Any) -> Any:
         unsaid = wanted.applies_to_all_protected_branches is None
@@ -153,7 +153,7 @@ def flag_is_on_by_default(service: Service) -> None:
 
 @fault("project-approval-rules.create.protected-branch-ids.keep-the-flag-off")
 def branches_switch_the_flag_on(service: Service) -> None:
-    """A rule that is created with branches holds for every protected branch."""
+    """A rule that is created with branches applies to every protected branch."""
 
     def on(wanted: Any) -> Any:
         alone = wanted.protected_branch_ids and wanted.applies_to_all_protected_branches is None
@@ -164,13 +164,13 @@ def branches_switch_the_flag_on(service: Service) -> None:
 
 @fault("project-approval-rules.create.applies-to-all-protected-branches.stored")
 def flag_is_answered_and_not_kept(service: Service) -> None:
-    """The answer to a creation shows the flag; the rule that is kept has it off."""
+    """The answer to a creation has the flag on, but it is off in the stored rule."""
     kept_otherwise(service, service.project_approval_rules, "create_rule", applies_to_all_protected_branches=False)
 
 
 @fault("project-approval-rules.create.applies-to-all-protected-branches.over-branch-ids")
 def branches_outweigh_the_flag(service: Service) -> None:
-    """A creation that sends flag and branches takes the branches alone."""
+    """A creation with flag and branches uses only the branches."""
     created_from(
         service,
         lambda wanted: (
@@ -181,13 +181,13 @@ def branches_outweigh_the_flag(service: Service) -> None:
 
 @fault("project-approval-rules.create.protected-branch-ids")
 def branches_are_dropped(service: Service) -> None:
-    """A creation takes no notice of protected_branch_ids."""
+    """A creation ignores protected_branch_ids."""
     created_from(service, lambda wanted: replace(wanted, protected_branch_ids=None))
 
 
 @fault("project-approval-rules.create.protected-branch-ids")
 def one_branch_stands_for_all(service: Service) -> None:
-    """A rule that is created with one branch shows all protected ones."""
+    """A rule that is created with one branch shows all protected branches."""
 
     def make(create: Any) -> Any:
         def widely(project: Any, wanted: Any, caller: Any) -> Any:
@@ -203,7 +203,7 @@ def one_branch_stands_for_all(service: Service) -> None:
 
 @fault("project-approval-rules.create.rule-type")
 def new_rules_are_for_any_approver(service: Service) -> None:
-    """A rule that is created as regular is one for any approver."""
+    """A rule that is created as regular has the type any_approver."""
 
     def retype(rule: Any, *_: Any) -> Any:
         stored(service)[rule.id] = replace(rule, rule_type=RuleType.ANY_APPROVER)
@@ -214,7 +214,7 @@ def new_rules_are_for_any_approver(service: Service) -> None:
 
 @fault("project-approval-rules.create.minimal", choices=Choices(default_rule_listed=False))
 def type_has_to_be_sent(service: Service) -> None:
-    """A creation of nothing but name and number is refused."""
+    """A creation with only name and number is refused."""
     refusing(
         service,
         f"POST {RULES}",
@@ -225,13 +225,13 @@ def type_has_to_be_sent(service: Service) -> None:
 
 @fault("project-approval-rules.versions.usernames")
 def usernames_are_not_known(service: Service) -> None:
-    """No notice is taken of usernames at all."""
+    """The parameter usernames is ignored."""
     asked(service, usernames=None)
 
 
 @fault("project-approval-rules.versions.applies-to-all-protected-branches")
 def flag_is_not_taken(service: Service) -> None:
-    """No notice is taken of the flag that is sent."""
+    """The sent flag is ignored."""
     asked(service, applies_to_all_protected_branches=None)
 
 
@@ -245,25 +245,25 @@ def breaking_on(service: Service, when: Callable[[dict[str, Any]], bool]) -> Non
 
 @fault("project-approval-rules.create.any-approver")
 def any_approver_breaks(service: Service) -> None:
-    """Creating a rule of type any_approver is a server error."""
+    """Creating a rule of type any_approver causes a server error."""
     breaking_on(service, lambda body: body.get("rule_type") == "any_approver")
 
 
 @fault("project-approval-rules.create.report-approver")
 def report_approver_breaks(service: Service) -> None:
-    """Creating a rule of type report_approver is a server error."""
+    """Creating a rule of type report_approver causes a server error."""
     breaking_on(service, lambda body: body.get("rule_type") == "report_approver" and "report_type" not in body)
 
 
 @fault("project-approval-rules.create.report-type")
 def reports_break(service: Service) -> None:
-    """Creating a rule about license_scanning is a server error."""
+    """Creating a rule about license_scanning causes a server error."""
     breaking_on(service, lambda body: body.get("report_type") == "license_scanning")
 
 
 @fault("project-approval-rules.create.code-owner")
 def code_owner_can_be_created(service: Service) -> None:
-    """A creation that sends the type code_owner creates one."""
+    """A creation with the type code_owner creates such a rule."""
 
     def make(handler: Any) -> Any:
         def lenient(request: Request) -> Response:
@@ -283,42 +283,42 @@ def code_owner_can_be_created(service: Service) -> None:
 
 @fault("project-approval-rules.create.rule-type-is-known")
 def unknown_type_is_shown(service: Service) -> None:
-    """A creation shows whatever rule_type was sent."""
+    """A created rule shows any rule_type that was sent."""
     shown_as_sent(service, f"POST {RULES}", "rule_type", "unheard-of", "regular")
 
 
 @fault("project-approval-rules.create.report-type-is-known")
 def unknown_report_is_shown(service: Service) -> None:
-    """A creation shows whatever report_type was sent."""
+    """A created rule shows any report_type that was sent."""
     shown_as_sent(service, f"POST {RULES}", "report_type", "unheard-of", "code_coverage")
 
 
 @fault("project-approval-rules.create.approvers-are-lists")
 def object_names_new_users(service: Service) -> None:
-    """A creation takes the values of an object in user_ids for users."""
+    """A creation reads the values of an object in user_ids as users."""
     bodies(service, f"POST {RULES}", flattened("user_ids"))
 
 
 @fault("project-approval-rules.create.usernames-are-a-list")
 def object_names_new_usernames(service: Service) -> None:
-    """A creation takes the values of an object in usernames for users."""
+    """A creation reads the values of an object in usernames as users."""
     bodies(service, f"POST {RULES}", flattened("usernames"))
 
 
 @fault("project-approval-rules.create.protected-branches-are-a-list")
 def object_names_new_branches(service: Service) -> None:
-    """A creation takes the values of an object in protected_branch_ids for branches."""
+    """A creation reads the values of an object in protected_branch_ids as branches."""
     bodies(service, f"POST {RULES}", flattened("protected_branch_ids"))
 
 
 def is_truth(value: Any) -> bool:
-    """Tell whether a value is a truth value."""
+    """Tell whether a value is boolean."""
     return isinstance(value, bool)
 
 
 @fault("project-approval-rules.create.applies-to-all-protected-branches-is-boolean")
 def creation_takes_anything_for_the_flag(service: Service) -> None:
-    """A creation takes any value for the flag as true."""
+    """A creation reads any value of the flag as true."""
     bodies(service, f"POST {RULES}", taken_for(FLAG, instead=True, unless=is_truth))
 
 
@@ -338,7 +338,7 @@ def list_shows_other_approvers(service: Service) -> None:
 
 @fault("project-approval-rules.read.unknown-rule")
 def unknown_rule_is_the_first_one(service: Service) -> None:
-    """Reading a rule that is not there shows another one."""
+    """Reading a missing rule shows another one."""
 
     def make(handler: Any) -> Any:
         def lenient(request: Request) -> Response:
@@ -355,18 +355,18 @@ def unknown_rule_is_the_first_one(service: Service) -> None:
 
 @fault("project-approval-rules.read.rule-id-is-integer")
 def any_text_reads_a_rule(service: Service) -> None:
-    """Reading a rule whose id is no number reads the last one."""
+    """Reading a rule whose id is not a number reads the last one."""
     any_text_is_the_last(service, f"GET {RULE}", lambda request: service.project_approval_rules.rules(request.project))
 
 
 def presenting(service: Service, twist: Callable[[Any, Any], Any]) -> None:
-    """Show the rules of projects otherwise."""
+    """Show the rules of projects with other values."""
     afterwards(service.project_approval_rules, "present", lambda shown, rule, _: twist(shown, rule))
 
 
 @fault("project-approval-rules.hidden-groups.none")
 def every_group_counts_as_hidden(service: Service) -> None:
-    """contains_hidden_groups is true as soon as a rule has groups."""
+    """contains_hidden_groups is true if a rule has groups."""
     presenting(service, lambda shown, rule: {**shown, "contains_hidden_groups": bool(rule.groups)})
 
 
@@ -388,7 +388,7 @@ def hidden_groups_are_shown(service: Service) -> None:
 
 @fault("project-approval-rules.any-approver.asks-for-none")
 def untouched_rule_asks_for_one(service: Service) -> None:
-    """The rule that a project has from the beginning asks for one approval."""
+    """The initial rule of a project requires one approval."""
     untouched_asks_for_one(service)
 
 
@@ -400,7 +400,7 @@ def rules_of_policies_are_not_listed(service: Service) -> None:
 
 @fault("project-approval-rules.versions.pagination")
 def rules_are_never_paged(service: Service) -> None:
-    """The list takes no notice of page and per_page."""
+    """The list ignores page and per_page."""
 
     def whole(request: Request, response: Response) -> None:
         area = service.project_approval_rules

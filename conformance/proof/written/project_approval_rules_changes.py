@@ -1,4 +1,4 @@
-"""Faults of the approval rules of projects: changing, deleting, other projects, and who may."""
+"""Faults of the approval rules of projects: changing, deleting, other projects, and roles."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
 
 def changed_to(service: Service, twist: Callable[[Any], Any]) -> None:
-    """Take every change of a project's rule for one that asks for something else."""
+    """Replace every change of a project's rule by one with other values."""
     told_otherwise(service.project_approval_rules, "update_rule", 2, twist)
 
 
 def after_change(service: Service, name: str, twist: Callable[[Any, Any], Any]) -> None:
-    """Let a change of a project's rule come to something else: `twist` takes what it came to, and the rule before."""
+    """Alter the result of a change of a project's rule: `twist` gets the result, and the former rule."""
     after_a_change(service, name, Level.PROJECT, twist)
 
 
@@ -55,7 +55,7 @@ def after_change(service: Service, name: str, twist: Callable[[Any, Any], Any]) 
 
 @fault("project-approval-rules.update.stored")
 def change_is_answered_and_not_kept(service: Service) -> None:
-    """PUT answers with the changed rule and keeps the former one."""
+    """PUT answers with the changed rule, but keeps the former one."""
 
     def make(update: Any) -> Any:
         def forgetful(project: Any, number: int, wanted: Any, caller: Any) -> Any:
@@ -71,7 +71,7 @@ def change_is_answered_and_not_kept(service: Service) -> None:
 
 @fault("project-approval-rules.update.values")
 def answer_to_change_is_the_former_rule(service: Service) -> None:
-    """PUT keeps the change and answers with the rule as it was."""
+    """PUT stores the change, but answers with the former rule."""
 
     def make(update: Any) -> Any:
         def late(project: Any, number: int, wanted: Any, caller: Any) -> Any:
@@ -86,55 +86,55 @@ def answer_to_change_is_the_former_rule(service: Service) -> None:
 
 @fault("project-approval-rules.update.answers-with-rule")
 def answer_to_change_has_another_id(service: Service) -> None:
-    """PUT answers with the rule under another id."""
+    """PUT answers with another id of the rule."""
     afterwards(service.project_approval_rules, "update_rule", lambda rule, *_: replace(rule, id=rule.id + 1000))
 
 
 @fault("project-approval-rules.update.leaves-other-rules")
 def change_reaches_the_others(service: Service) -> None:
-    """A change gives every other rule of the project the new number."""
+    """A change sets its number in every other rule of the project."""
     spread_to_others(service, service.project_approval_rules, "update_rule", "approvals_required")
 
 
 @fault("project-approval-rules.update.unknown-rule")
 def unknown_rule_is_created(service: Service) -> None:
-    """A change of a rule that is not there creates one."""
+    """A change of a missing rule creates one."""
     upserting(service, service.project_approval_rules)
 
 
 @fault("project-approval-rules.update.rule-id-is-integer")
 def any_text_changes_a_rule(service: Service) -> None:
-    """Changing a rule whose id is no number changes the last one."""
+    """A change of a rule whose id is not a number changes the last one."""
     any_text_is_the_last(service, f"PUT {RULE}", lambda request: service.project_approval_rules.rules(request.project))
 
 
 @fault("project-approval-rules.update.user-ids")
 def changed_users_are_dropped(service: Service) -> None:
-    """A change removes users and adds none."""
+    """A change removes users, but adds none."""
     after_change(service, "users_after", lambda _, __: ())
 
 
 @fault("project-approval-rules.update.user-ids.removes-others")
 def former_users_stay(service: Service) -> None:
-    """A change adds users and removes none."""
+    """A change adds users, but removes none."""
     after_change(service, "users_after", lambda users, rule: tuple(dict.fromkeys((*rule.users, *users))))
 
 
 @fault("project-approval-rules.update.group-ids")
 def changed_groups_are_dropped(service: Service) -> None:
-    """A change removes groups and adds none."""
+    """A change removes groups, but adds none."""
     after_change(service, "groups_after", lambda groups, rule: tuple(n for n in groups if n in rule.groups))
 
 
 @fault("project-approval-rules.update.group-ids.removes-others")
 def former_groups_stay(service: Service) -> None:
-    """A change adds groups and removes none."""
+    """A change adds groups, but removes none."""
     after_change(service, "groups_after", lambda groups, rule: tuple(dict.fromkeys((*rule.groups, *groups))))
 
 
 @fault("project-approval-rules.update.protected-branch-ids")
 def former_branches_stay(service: Service) -> None:
-    """A change adds branches and removes none."""
+    """A change adds branches, but removes none."""
     after_change(
         service, "branches_after", lambda found, rule: tuple(dict.fromkeys((*rule.protected_branches, *found)))
     )
@@ -142,19 +142,19 @@ def former_branches_stay(service: Service) -> None:
 
 @fault("project-approval-rules.update.usernames")
 def usernames_of_a_change_are_dropped(service: Service) -> None:
-    """A change takes no notice of usernames."""
+    """A change ignores usernames."""
     changed_to(service, lambda wanted: replace(wanted, usernames=None))
 
 
 @fault("project-approval-rules.update.user-ids-and-usernames")
 def usernames_outweigh_numbers(service: Service) -> None:
-    """A change that sends both lists of users takes the names alone."""
+    """A change with both lists of users uses only the usernames."""
     changed_to(service, lambda wanted: replace(wanted, user_ids=None) if wanted.usernames else wanted)
 
 
 @fault("project-approval-rules.update.applies-to-all-protected-branches")
 def flag_cannot_be_taken_back(service: Service) -> None:
-    """A change switches the flag on and never off."""
+    """A change can switch the flag on, but never off."""
 
     def make(applies: Any) -> Any:
         return lambda wanted, home, *, otherwise: applies(wanted, home, otherwise=otherwise) or otherwise
@@ -164,7 +164,7 @@ def flag_cannot_be_taken_back(service: Service) -> None:
 
 @fault("project-approval-rules.update.applies-to-all-protected-branches.over-branch-ids")
 def changed_branches_outweigh_the_flag(service: Service) -> None:
-    """A change that sends flag and branches takes the branches alone."""
+    """A change with flag and branches uses only the branches."""
     changed_to(
         service,
         lambda wanted: (
@@ -181,19 +181,19 @@ def hidden_groups_always_go(service: Service) -> None:
 
 @fault("project-approval-rules.update.hidden-groups.removed")
 def hidden_groups_never_go(service: Service) -> None:
-    """A change keeps groups that the caller cannot see, also when told otherwise."""
+    """A change keeps groups that the caller cannot see, even with remove_hidden_groups."""
     changed_to(service, lambda wanted: replace(wanted, remove_hidden_groups=False))
 
 
 @fault("project-approval-rules.update.hidden-groups.stay-when-told")
 def saying_no_removes_hidden_groups(service: Service) -> None:
-    """A change that sends remove_hidden_groups at all removes them."""
+    """A change with remove_hidden_groups, even false, removes them."""
     bodies(service, f"PUT {RULE}", taken_for("remove_hidden_groups", instead=True, unless=lambda _: False))
 
 
 @fault("project-approval-rules.update.remove-hidden-groups.without-any")
 def nothing_hidden_is_refused(service: Service) -> None:
-    """A change that sends remove_hidden_groups for a rule without hidden groups is refused."""
+    """A change with remove_hidden_groups for a rule without hidden groups is refused."""
     refusing(
         service,
         f"PUT {RULE}",
@@ -204,31 +204,31 @@ def nothing_hidden_is_refused(service: Service) -> None:
 
 @fault("project-approval-rules.update.approvers-are-lists")
 def object_adds_users(service: Service) -> None:
-    """A change takes the values of an object in user_ids for users."""
+    """A change reads the values of an object in user_ids as users."""
     bodies(service, f"PUT {RULE}", flattened("user_ids"))
 
 
 @fault("project-approval-rules.update.usernames-are-a-list")
 def object_adds_usernames(service: Service) -> None:
-    """A change takes the values of an object in usernames for users."""
+    """A change reads the values of an object in usernames as users."""
     bodies(service, f"PUT {RULE}", flattened("usernames"))
 
 
 @fault("project-approval-rules.update.protected-branches-are-a-list")
 def object_adds_branches(service: Service) -> None:
-    """A change takes the values of an object in protected_branch_ids for branches."""
+    """A change reads the values of an object in protected_branch_ids as branches."""
     bodies(service, f"PUT {RULE}", flattened("protected_branch_ids"))
 
 
 @fault("project-approval-rules.update.applies-to-all-protected-branches-is-boolean")
 def change_takes_anything_for_the_flag(service: Service) -> None:
-    """A change takes any value for the flag as true."""
+    """A change reads any value of the flag as true."""
     bodies(service, f"PUT {RULE}", taken_for(FLAG, instead=True, unless=is_truth))
 
 
 @fault("project-approval-rules.update.remove-hidden-groups-is-boolean")
 def change_takes_anything_for_removal(service: Service) -> None:
-    """A change takes any value for remove_hidden_groups as true."""
+    """A change reads any value of remove_hidden_groups as true."""
     bodies(service, f"PUT {RULE}", taken_for("remove_hidden_groups", instead=True, unless=is_truth))
 
 
@@ -237,13 +237,13 @@ def change_takes_anything_for_removal(service: Service) -> None:
 
 @fault("project-approval-rules.delete.gone")
 def deleted_rule_stays(service: Service) -> None:
-    """DELETE answers 204 and changes nothing."""
+    """DELETE answers 204, but changes nothing."""
     service.project_approval_rules.delete_rule = does_nothing
 
 
 @fault("project-approval-rules.delete.unlisted")
 def deleted_rule_stays_in_the_list(service: Service) -> None:
-    """A deleted rule cannot be read any more and is still listed."""
+    """A deleted rule cannot be read, but is still listed."""
     area = service.project_approval_rules
     gone: dict[int, list[Any]] = {}
 
@@ -261,7 +261,7 @@ def deleted_rule_stays_in_the_list(service: Service) -> None:
 
 @fault("project-approval-rules.delete.leaves-other-rules")
 def deletion_takes_another_rule(service: Service) -> None:
-    """DELETE takes the last remaining rule with it."""
+    """DELETE also removes the last of the other rules."""
     area = service.project_approval_rules
 
     def take(_: None, project: Any, __: int) -> None:
@@ -273,7 +273,7 @@ def deletion_takes_another_rule(service: Service) -> None:
 
 @fault("project-approval-rules.delete.unknown-rule")
 def unknown_deletion_takes_the_last_rule(service: Service) -> None:
-    """Deleting a rule that is not there deletes the last one."""
+    """Deleting a missing rule deletes the last one."""
     area = service.project_approval_rules
 
     def make(delete: Any) -> Any:
@@ -287,7 +287,7 @@ def unknown_deletion_takes_the_last_rule(service: Service) -> None:
 
 @fault("project-approval-rules.delete.rule-id-is-integer")
 def any_text_deletes_a_rule(service: Service) -> None:
-    """Deleting a rule whose id is no number deletes the last one."""
+    """Deleting a rule whose id is not a number deletes the last one."""
     any_text_is_the_last(
         service, f"DELETE {RULE}", lambda request: service.project_approval_rules.rules(request.project)
     )
@@ -295,21 +295,21 @@ def any_text_deletes_a_rule(service: Service) -> None:
 
 @fault("project-approval-rules.delete.succeeds")
 def deletion_is_refused(service: Service) -> None:
-    """DELETE deletes and answers 403."""
+    """DELETE deletes, but answers 403."""
     done_and_refused(service, f"DELETE {RULE}", lambda _: True)
 
 
 @fault("project-approval-rules.delete.no-bytes-under-204")
 def deleted_rule_is_answered_with_bytes(service: Service) -> None:
-    """204 comes with a body."""
+    """204 has a body."""
     altering(service, f"DELETE {RULE}", with_body)
 
 
-# -- one project and another -------------------------------------------------------------------------------------------
+# -- other projects ----------------------------------------------------------------------------------------------------
 
 
 def found_everywhere_for(service: Service, method: str) -> None:
-    """Find a rule by its id whatever project it belongs to, while a method of the rules of projects does its work."""
+    """Find rules by id in any project during a call of a method of the rules of projects."""
     rules = service.approval_rules
     find = rules.find
 
@@ -328,31 +328,31 @@ def found_everywhere_for(service: Service, method: str) -> None:
 
 @fault("project-approval-rules.read.rule-of-another-project")
 def rule_of_another_project_is_read(service: Service) -> None:
-    """A rule is read under the path of any project."""
+    """A rule can be read through the path of any project."""
     found_everywhere_for(service, "find")
 
 
 @fault("project-approval-rules.update.rule-of-another-project")
 def rule_of_another_project_is_changed(service: Service) -> None:
-    """A rule is changed under the path of any project."""
+    """A rule can be changed through the path of any project."""
     found_everywhere_for(service, "update_rule")
 
 
 @fault("project-approval-rules.delete.rule-of-another-project")
 def rule_of_another_project_is_deleted(service: Service) -> None:
-    """A rule is deleted under the path of any project."""
+    """A rule can be deleted through the path of any project."""
     found_everywhere_for(service, "delete_rule")
 
 
 @fault("project-approval-rules.projects-are-separate")
 def creation_reaches_the_sibling(service: Service) -> None:
-    """A rule that is created in one project is created in every other one."""
+    """A rule that is created in one project is also created in every other one."""
     created_everywhere(service, service.project_approval_rules, lambda: list(service.identities.projects.values()))
 
 
 @fault("project-approval-rules.projects-are-separate")
 def deletion_reaches_the_sibling(service: Service) -> None:
-    """A deletion takes the oldest rule of every other project with it."""
+    """A deletion also removes the oldest rule of every other project."""
     area = service.project_approval_rules
 
     def spread(_: Any, project: Any, *__: Any) -> None:
@@ -365,12 +365,12 @@ def deletion_reaches_the_sibling(service: Service) -> None:
 
 @fault("project-approval-rules.unknown-project")
 def rules_of_an_unknown_project_are_those_of_a_known_one(service: Service) -> None:
-    """A project that does not exist is taken for some other."""
+    """An existing project is used in place of a missing one."""
     unknown_is_the_usual(service, "find_project", "projects", "project")
 
 
 @fault("project-approval-rules.authorization.maintainer-may-change")
 def maintainers_may_only_read(service: Service) -> None:
-    """Creating, changing and deleting asks for the owner role."""
+    """Creating, changing and deleting require the owner role."""
     area = service.project_approval_rules
     area.require_writer = lambda caller, project: service.access.require_role(caller, project, Role.OWNER)

@@ -17,7 +17,7 @@ MERGE_REQUEST = "/projects/:id/merge_requests/:merge_request_iid"
 
 @fault("records.user-reference.same-everywhere")
 def status_shortens_its_users(service: Service) -> None:
-    """The approval status leaves out the username of those who approved."""
+    """The approval status leaves out the username of approvers."""
 
     def shorten(_: Request, response: Response) -> None:
         content: Any = response.content
@@ -34,7 +34,7 @@ def status_shortens_its_users(service: Service) -> None:
 
 @fault("records.user-reference.same-everywhere")
 def state_shortens_its_users(service: Service) -> None:
-    """The approval state gives the ids of those who approved as text."""
+    """The approval state has the ids of approvers as text."""
 
     def as_text(_: Request, response: Response) -> None:
         content: Any = response.content
@@ -46,21 +46,21 @@ def state_shortens_its_users(service: Service) -> None:
 
 @fault("records.group-reference.top-level-has-no-parent")
 def top_level_group_is_its_own_parent(service: Service) -> None:
-    """A group at the top level names itself as its parent."""
+    """A top-level group has itself as its parent."""
     present = service.present.group
     service.present.group = lambda group: {**present(group), "parent_id": group.parent_id or group.id}
 
 
 @fault("records.group-reference.description")
 def group_reference_has_no_description(service: Service) -> None:
-    """A group that has a description is shown without one."""
+    """A group with a description is shown without one."""
     present = service.present.group
     service.present.group = lambda group: {**present(group), "description": None}
 
 
 @fault("records.project-protected-branch.code-owner-approval-required")
 def code_owner_approval_is_a_number(service: Service) -> None:
-    """Rules of projects say with 0 or 1 whether a branch needs its code owners."""
+    """Rules of projects say with 0 or 1 whether a branch requires its code owners."""
     present = service.present.project_protected_branch
     service.present.project_protected_branch = lambda branch: {
         **present(branch),
@@ -70,7 +70,7 @@ def code_owner_approval_is_a_number(service: Service) -> None:
 
 @fault("records.group-protected-branch.code-owner-approval-required")
 def code_owner_approval_is_a_text_in_groups(service: Service) -> None:
-    """Rules of groups say so as text, as those of projects may."""
+    """Rules of groups say with a text whether a branch requires its code owners."""
     present = service.present.group_protected_branch
     service.present.group_protected_branch = lambda branch: {
         **present(branch),
@@ -94,7 +94,7 @@ def push_levels_in_groups_have_no_key(service: Service) -> None:
 
 @fault("records.user-reference.one-person")
 def users_have_each_other_s_names(service: Service) -> None:
-    """A user reference shows the username of the user with the number before."""
+    """A user reference has the username of the user with the previous id."""
     present = service.present.user
 
     def mixed(user: Any) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def users_have_each_other_s_names(service: Service) -> None:
 
 @fault("records.user-reference.one-person")
 def eligible_approvers_have_other_names(service: Service) -> None:
-    """Among eligible_approvers every user has the name of the first one."""
+    """Every user in eligible_approvers has the name of the first one."""
     rules = service.approval_rules
     present = rules.present
 
@@ -120,14 +120,14 @@ def eligible_approvers_have_other_names(service: Service) -> None:
 
 @fault("records.project-protected-branch.one-branch")
 def branches_are_named_as_the_default_one(service: Service) -> None:
-    """Every protected branch in a rule is named main."""
+    """Every protected branch in a rule has the name main."""
     present = service.present.project_protected_branch
     service.present.project_protected_branch = lambda branch: {**present(branch), "name": "main"}
 
 
 @fault("records.group-reference.one-group")
 def groups_have_each_other_s_paths(service: Service) -> None:
-    """Every group reference in a rule shows the path of the first one there."""
+    """Every group reference in a rule has the path of the first one."""
     rules = service.approval_rules
     present = rules.present
 

@@ -1,4 +1,4 @@
-"""Faults of records that say one thing in one answer, and another one in the next."""
+"""Faults of records that differ between two responses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MERGE_REQUEST = "/projects/:id/merge_requests/:merge_request_iid"
 
 
 def shown_to_some(service: Service, key: str, least: Role, **values: Any) -> None:
-    """Let whoever has less than a role be shown other values of a record."""
+    """Show other values of a record to callers below a role."""
 
     def alter(request: Request, response: Response) -> None:
         content: Any = response.content
@@ -28,37 +28,37 @@ def shown_to_some(service: Service, key: str, least: Role, **values: Any) -> Non
 
 @fault("job-token-scope.same-everywhere")
 def owners_see_another_limit_than_maintainers(service: Service) -> None:
-    """Only owners are told that the limit is on."""
+    """Only owners are shown that the limit is on."""
     shown_to_some(service, "GET /projects/:id/job_token_scope", Role.OWNER, inbound_enabled=False)
 
 
 @fault("project-approval-rules.same-everywhere")
 def lists_of_project_rules_show_no_branches(service: Service) -> None:
-    """The list of a project's rules shows no protected branches."""
+    """The list of a project's rules has no protected branches."""
     replacing_in_each(service, "GET /projects/:id/approval_rules", protected_branches=[])
 
 
 @fault("group-approval-rules.same-everywhere")
 def answers_about_group_rules_hide_the_groups(service: Service) -> None:
-    """A change of a group's rule is answered with a rule that names no groups."""
+    """The answer to a change of a group's rule has no groups."""
     replacing(service, "PUT /groups/:id/approval_rules/:approval_rule_id", groups=[], users=[])
 
 
 @fault("merge-request-approvals.same-everywhere")
 def developers_see_no_description(service: Service) -> None:
-    """Whoever is no maintainer is shown a status without the description."""
+    """Callers below maintainer are shown a status without the description."""
     shown_to_some(service, f"GET {MERGE_REQUEST}/approvals", Role.MAINTAINER, description="")
 
 
 @fault("project-approval-configuration.same-everywhere")
 def developers_see_that_pushes_keep_approvals(service: Service) -> None:
-    """Whoever is no maintainer is told that a push takes no approval back."""
+    """Callers below maintainer are shown that a push does not reset approvals."""
     shown_to_some(service, "GET /projects/:id/approvals", Role.MAINTAINER, reset_approvals_on_push=False)
 
 
 @fault("approval-settings.same-everywhere")
 def settings_by_path_are_switched_on(service: Service) -> None:
-    """Whoever names the group by its path is told that authors may approve."""
+    """If the group is named by its path, authors are shown as allowed to approve."""
 
     def switch_on(request: Request, response: Response) -> None:
         content: Any = response.content
@@ -71,7 +71,7 @@ def settings_by_path_are_switched_on(service: Service) -> None:
 
 @fault("integrations.same-everywhere")
 def lists_by_path_turn_events_round(service: Service) -> None:
-    """Whoever names the project by its path is told the opposite of what an integration reports of pushes."""
+    """If the project is named by its path, the push flag of an integration is inverted."""
 
     def switch_off(request: Request, response: Response) -> None:
         content: Any = response.content

@@ -1,4 +1,4 @@
-"""Faults of another kind for what only one sort of faults violates: mostly calls that break where they answered wrongly."""
+"""Second kinds of faults for requirements with only one kind: mostly calls that cause a server error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _COMPLETIONS = "POST /code_suggestions/completions"
 _PROJECT_RULES = "/projects/:id/approval_rules"
 
-#: Requirement -> what breaks, by the name of the fault, the operation, and for which calls.
+#: Requirement -> what causes a server error, by the name of the fault, the operation, and for which calls.
 _BREAKS: dict[str, tuple[str, str, Callable[[Request], bool]]] = {
     "code-completion.stream.off": ("a_stream_that_is_off_breaks", _COMPLETIONS, lambda call: "stream" in sent(call)),
     "code-completion.stream.is-off-by-default": (
@@ -43,14 +43,14 @@ def _that_breaks(name: str, key: str, when: Callable[[Request], bool]) -> Callab
     def apply(service: Service) -> None:
         breaking(service, key, when)
 
-    return named(name, f"{key} is a server error: {name.replace('_', ' ')}.", apply)
+    return named(name, f"{key} causes a server error: {name.replace('_', ' ')}.", apply)
 
 
 for _requirement, _broken in _BREAKS.items():
     fault(_requirement)(_that_breaks(*_broken))
 
 
-#: Requirement -> the creation that refuses what is no list in the place of users, and is done without them all the same.
+#: Requirement -> the creation that refuses users which are not a list, but creates a rule without them.
 _CREATIONS = {
     "group-approval-rules.create.approvers-are-lists": "POST /groups/:id/approval_rules",
     "merge-request-approvals.rules.create.approvers-are-lists": (
@@ -75,7 +75,7 @@ def _that_creates_all_the_same(key: str) -> Callable[[Service], None]:
         return creating
 
     name = "what_is_no_list_of_users_is_refused_and_creates"
-    return named(name, f"{key} refuses it, and creates a rule.", lambda service: handling(service, key, make))
+    return named(name, f"{key} refuses the call, but creates a rule.", lambda service: handling(service, key, make))
 
 
 for _requirement, _key in _CREATIONS.items():
@@ -84,11 +84,11 @@ for _requirement, _key in _CREATIONS.items():
 
 @fault("project-approval-rules.update.values", operation="updateProjectApprovalRule")
 def answer_to_change_asks_for_99(service: Service) -> None:
-    """The answer to a change of a rule says that it takes 99 approvals, whatever was sent."""
+    """The answer to a change of a rule has 99 required approvals, whatever was sent."""
     replacing(service, f"PUT {_PROJECT_RULES}/:approval_rule_id", approvals_required=99)
 
 
 @fault("project-approval-rules.create.applies-to-all-protected-branches.stored")
 def flag_is_kept_and_not_answered(service: Service) -> None:
-    """A new rule for all protected branches is answered as one that is not for all of them."""
+    """The answer to a new rule for all protected branches has the flag off."""
     replacing(service, f"POST {_PROJECT_RULES}", applies_to_all_protected_branches=False)

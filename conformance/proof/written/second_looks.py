@@ -1,4 +1,4 @@
-"""Faults that the first look does not show: the second write is lost, what was removed returns, a neighbour moves too."""
+"""Faults that show only later: the second write is lost, what was removed returns, something else changes too."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from conformance.reference import Service
 
 
-# -- the second write is answered, and lost ----------------------------------------------------------------------------
+# -- the second write is answered, but lost ----------------------------------------------------------------------------
 
 
 def kept_once(service: Service, area: Any, name: str, key: Callable[..., Hashable], *, times: int = 1) -> None:
-    """Let a method change what a key stands for so often; ever after it answers as before and changes nothing."""
+    """Let a method make only a number of changes for each key; later it answers as before, but changes nothing."""
     done: Counter[Hashable] = Counter()
 
     def make(method: Any) -> Any:
@@ -39,102 +39,102 @@ def kept_once(service: Service, area: Any, name: str, key: Callable[..., Hashabl
 
 
 def of_subject(subject: Any, *_: Any) -> Hashable:
-    """Tell changes apart by the project, group or merge request that they are about."""
+    """Distinguish changes by their project, group or merge request."""
     return subject.id
 
 
 def of_rule(_: Any, number: int, *__: Any) -> Hashable:
-    """Tell changes apart by the rule that they are about."""
+    """Distinguish changes by their rule."""
     return number
 
 
 @fault("job-token-scope.switch.on")
 def limit_is_switched_once(service: Service) -> None:
-    """Only the first switch of a project's limit holds."""
+    """Only the first switch of a project's limit is stored."""
     kept_once(service, service.job_token_scope, "limit_inbound", of_subject)
 
 
 @fault("job-token-scope.allowlist.add.present")
 def second_project_is_not_added(service: Service) -> None:
-    """Only the first project that is added to an allowlist is kept."""
+    """Only the first project that is added to an allowlist is stored."""
     kept_once(service, service.job_token_scope, "add_project", of_subject)
 
 
 @fault("job-token-scope.groups-allowlist.add.present")
 def second_group_is_not_added(service: Service) -> None:
-    """Only the first group that is added to an allowlist is kept."""
+    """Only the first group that is added to an allowlist is stored."""
     kept_once(service, service.job_token_scope, "add_group", of_subject)
 
 
 @fault("job-token-scope.allowlist.remove.gone")
 def second_project_is_not_removed(service: Service) -> None:
-    """Only the first project that is removed from an allowlist is gone."""
+    """Only the first project that is removed from an allowlist is really removed."""
     kept_once(service, service.job_token_scope, "remove_project", of_subject)
 
 
 @fault("job-token-scope.groups-allowlist.remove.gone")
 def second_group_is_not_removed(service: Service) -> None:
-    """Only the first group that is removed from an allowlist is gone."""
+    """Only the first group that is removed from an allowlist is really removed."""
     kept_once(service, service.job_token_scope, "remove_group", of_subject)
 
 
 @fault("group-approval-rules.update.name")
 def group_rule_is_changed_once(service: Service) -> None:
-    """Only the first change of a group's rule is kept."""
+    """Only the first change of a group's rule is stored."""
     kept_once(service, service.group_approval_rules, "update_rule", of_rule)
 
 
 @fault("group-approval-rules.create.listed")
 def second_group_rule_is_not_kept(service: Service) -> None:
-    """Only the first rule that is created in a group is kept."""
+    """Only the first rule that is created in a group is stored."""
     kept_once(service, service.group_approval_rules, "create_rule", of_subject)
 
 
 @fault("project-approval-rules.update.stored")
 def project_rule_is_changed_once(service: Service) -> None:
-    """Only the first change of a project's rule is kept."""
+    """Only the first change of a project's rule is stored."""
     kept_once(service, service.project_approval_rules, "update_rule", of_rule)
 
 
 @fault("project-approval-rules.create.readable")
 def second_project_rule_is_not_kept(service: Service) -> None:
-    """Only the first rule that is created in a project is kept."""
+    """Only the first rule that is created in a project is stored."""
     kept_once(service, service.project_approval_rules, "create_rule", of_subject)
 
 
 @fault("project-approval-rules.delete.gone")
 def second_project_rule_is_not_deleted(service: Service) -> None:
-    """Only the first rule that is deleted in a project is gone."""
+    """Only the first rule that is deleted in a project is really deleted."""
     kept_once(service, service.project_approval_rules, "delete_rule", of_subject)
 
 
 @fault("merge-request-approvals.rules.update.approvals-required")
 def merge_request_rule_is_changed_once(service: Service) -> None:
-    """Only the first change of a merge request's rule is kept."""
+    """Only the first change of a merge request's rule is stored."""
     kept_once(service, service.merge_request_approval_rules, "update_rule", of_rule)
 
 
 @fault("merge-request-approvals.rules.create.listed")
 def second_merge_request_rule_is_not_kept(service: Service) -> None:
-    """Only the first rule that is created in a merge request is kept."""
+    """Only the first rule that is created in a merge request is stored."""
     kept_once(service, service.merge_request_approval_rules, "create_rule", of_subject)
 
 
 @fault("merge-request-approvals.rules.delete.gone")
 def second_merge_request_rule_is_not_deleted(service: Service) -> None:
-    """Only the first rule that is deleted in a merge request is gone."""
+    """Only the first rule that is deleted in a merge request is really deleted."""
     kept_once(service, service.merge_request_approval_rules, "delete_rule", of_subject)
 
 
 @fault("merge-request-approvals.approve.lists-caller")
 def second_approver_is_not_kept(service: Service) -> None:
-    """Only the first approval of a merge request is kept."""
+    """Only the first approval of a merge request is stored."""
     kept_once(service, service.merge_request_approvals, "add_approval", lambda _, merge_request: merge_request.id)
 
 
 @fault("merge-request-approvals.unapprove.caller-is-gone")
 def approval_is_taken_back_once(service: Service) -> None:
-    """Of each merge request only the first approval can be taken back."""
+    """In each merge request, only the first approval can be withdrawn."""
     kept_once(service, service.merge_request_approvals, "remove_approval", lambda _, merge_request: merge_request.id)
 
 
@@ -145,8 +145,8 @@ def approvals_are_reset_once(service: Service) -> None:
 
 
 def settings_kept_once(service: Service, kind: type) -> None:
-    """Keep only the first update of each group, or of each project."""
-    # What is of the other kind is never the same twice, and so always kept.
+    """Store only the first update of each group, or of each project."""
+    # For the other kind, every key is new, so every update is stored.
     others = count()
     kept_once(
         service,
@@ -158,25 +158,25 @@ def settings_kept_once(service: Service, kind: type) -> None:
 
 @fault("approval-settings.group.update.allow-author-approval")
 def settings_of_a_group_are_updated_once(service: Service) -> None:
-    """Only the first update of the settings of a group is kept."""
+    """Only the first update of the settings of a group is stored."""
     settings_kept_once(service, Group)
 
 
 @fault("approval-settings.project.update.allow-committer-approval")
 def settings_of_a_project_are_updated_once(service: Service) -> None:
-    """Only the first update of the settings of a project is kept."""
+    """Only the first update of the settings of a project is stored."""
     settings_kept_once(service, Project)
 
 
 @fault("project-approval-configuration.change.stored")
 def configuration_is_changed_once(service: Service) -> None:
-    """Only the first change of a project's configuration is kept."""
+    """Only the first change of a project's configuration is stored."""
     kept_once(service, service.project_approval_configurations, "change_configuration", of_subject)
 
 
 @fault("integrations.update.followed")
 def integration_is_changed_once(service: Service) -> None:
-    """An integration is set up and changed once; later changes are not kept."""
+    """An integration is set up and changed once; later changes are not stored."""
     kept_once(
         service,
         service.integrations,
@@ -188,7 +188,7 @@ def integration_is_changed_once(service: Service) -> None:
 
 @fault("integrations.disable.unlisted")
 def integration_is_disabled_once(service: Service) -> None:
-    """Only the first integration that is disabled in a project is gone."""
+    """Only the first integration that is disabled in a project is really disabled."""
     kept_once(service, service.integrations, "disable", of_subject)
 
 
@@ -212,7 +212,7 @@ def once_exported_in_batches_always_in_batches(service: Service) -> None:
 
 
 def former_ones_return(service: Service, area: Any, part: str) -> None:
-    """Let what a change took out of a rule come back with the next change of the rule, whatever that is about."""
+    """Let entries that a change removed from a rule return with the next change of the rule."""
     rules = service.approval_rules.rules
     gone: dict[int, tuple[int, ...]] = {}
 
@@ -233,30 +233,30 @@ def former_ones_return(service: Service, area: Any, part: str) -> None:
 
 @fault("project-approval-rules.update.user-ids.removes-others")
 def removed_users_of_a_project_rule_return(service: Service) -> None:
-    """Users whom a change took out of a project's rule return with the next change."""
+    """Users that a change removed from a project's rule return with the next change."""
     former_ones_return(service, service.project_approval_rules, "users")
 
 
 @fault("project-approval-rules.update.group-ids.removes-others")
 def removed_groups_of_a_project_rule_return(service: Service) -> None:
-    """Groups that a change took out of a project's rule return with the next change."""
+    """Groups that a change removed from a project's rule return with the next change."""
     former_ones_return(service, service.project_approval_rules, "groups")
 
 
 @fault("merge-request-approvals.rules.update.users-are-replaced")
 def removed_users_of_a_merge_request_rule_return(service: Service) -> None:
-    """Users whom a change took out of a merge request's rule return with the next change."""
+    """Users that a change removed from a merge request's rule return with the next change."""
     former_ones_return(service, service.merge_request_approval_rules, "users")
 
 
 @fault("merge-request-approvals.rules.update.groups-are-replaced")
 def removed_groups_of_a_merge_request_rule_return(service: Service) -> None:
-    """Groups that a change took out of a merge request's rule return with the next change."""
+    """Groups that a change removed from a merge request's rule return with the next change."""
     former_ones_return(service, service.merge_request_approval_rules, "groups")
 
 
 def deleted_rules_return(service: Service, area: Any) -> None:
-    """Let the last deleted rule come back when another one is created."""
+    """Let the last deleted rule return when another one is created."""
     rules = service.approval_rules.rules
     gone: dict[int, Any] = {}
     beforehand(area, "delete_rule", lambda _, number: gone.update({number: rules.get(number)}))
@@ -276,7 +276,7 @@ def deleted_merge_request_rule_returns(service: Service) -> None:
 
 
 def removed_ones_return(service: Service, kind: str, part: str) -> None:
-    """Let what was removed from an allowlist come back with the next addition."""
+    """Let what was removed from an allowlist return with the next addition."""
     scopes = service.job_token_scope
     gone: list[int] = []
     beforehand(scopes, f"remove_{kind}", lambda _, target: gone.append(target.id))
@@ -304,7 +304,7 @@ def removed_group_returns(service: Service) -> None:
 
 @fault("merge-request-approvals.approve.keeps-others")
 def approval_taken_back_returns(service: Service) -> None:
-    """An approval that was taken back returns when somebody else approves."""
+    """A withdrawn approval returns when another user approves."""
     approvals = service.merge_request_approvals
     gone: dict[int, Any] = {}
     beforehand(approvals, "remove_approval", lambda user, merge_request: gone.update({merge_request.id: user}))
@@ -337,7 +337,7 @@ def approvals_return_after_a_reset(service: Service) -> None:
 
 @fault("integrations.update.leaves-others")
 def disabled_integration_returns(service: Service) -> None:
-    """An integration that was disabled is active again as soon as another one is set up."""
+    """A disabled integration is active again as soon as another one is set up."""
     area = service.integrations
     gone: dict[Any, Any] = {}
     beforehand(
@@ -353,12 +353,12 @@ def disabled_integration_returns(service: Service) -> None:
     afterwards(area, "keep", restore)
 
 
-# -- a neighbour moves as well -----------------------------------------------------------------------------------------
+# -- something else changes as well ------------------------------------------------------------------------------------
 
 
 @fault("merge-request-approvals.rules.are-separate")
 def update_reaches_the_rules_of_other_merge_requests(service: Service) -> None:
-    """A rule is updated in two merge requests at once."""
+    """An update of a rule also changes the rule of another merge request."""
     area = service.merge_request_approval_rules
 
     def spread(rule: Any, merge_request: Any, *_: Any) -> None:
@@ -373,7 +373,7 @@ def update_reaches_the_rules_of_other_merge_requests(service: Service) -> None:
 
 @fault("project-approval-rules.projects-are-separate")
 def change_reaches_the_rules_of_other_projects(service: Service) -> None:
-    """A change of a project's rule renames the first rule of every other project."""
+    """A change of a project's rule also renames the first rule of every other project."""
     area = service.project_approval_rules
 
     def spread(rule: Any, project: Any, *_: Any) -> None:
@@ -386,7 +386,7 @@ def change_reaches_the_rules_of_other_projects(service: Service) -> None:
 
 @fault("job-token-scope.allowlists.belong-to-their-project")
 def switch_reaches_every_project(service: Service) -> None:
-    """The limit is switched in all projects at once."""
+    """Switching the limit switches it in all projects."""
     scopes = service.job_token_scope
 
     def make(limit: Any) -> Any:
@@ -414,7 +414,7 @@ def removal_reaches_every_project(service: Service) -> None:
 
 @fault("merge-request-approvals.unapprove.keeps-others")
 def unapproval_takes_the_next_one_along(service: Service) -> None:
-    """Taking back an approval takes the one behind it along."""
+    """Withdrawing an approval also withdraws the next one."""
     approvals = service.merge_request_approvals
 
     def removing(user: Any, merge_request: Any) -> None:
@@ -427,7 +427,7 @@ def unapproval_takes_the_next_one_along(service: Service) -> None:
 
 @fault("merge-request-approvals.approve.other-sha-changes-nothing")
 def conflict_clears_the_approvals_of_others(service: Service) -> None:
-    """A sha that is not the HEAD is refused, after all approvals but that of the caller were cleared."""
+    """A sha that is not the HEAD is refused after all approvals except the caller's were cleared."""
     approvals = service.merge_request_approvals
 
     def clear(merge_request: Any, caller: Any, sha: Any, *_: Any) -> None:
@@ -440,7 +440,7 @@ def conflict_clears_the_approvals_of_others(service: Service) -> None:
 
 @fault("approval-settings.project.locked-value-is-the-parents")
 def lock_of_a_group_reaches_its_projects_late(service: Service) -> None:
-    """A project shows as locked the value that its group had before."""
+    """A project shows as locked the former value of its group."""
     area = service.approval_settings
     before: dict[Any, bool] = {}
 
@@ -461,7 +461,7 @@ def lock_of_a_group_reaches_its_projects_late(service: Service) -> None:
 
 @fault("integrations.parameters.enable-ssl-verification.default")
 def default_flips_when_it_is_set_up_again(service: Service) -> None:
-    """enable_ssl_verification, never sent, goes off when an integration is set up a second time."""
+    """enable_ssl_verification, which is never sent, is off after an integration is set up a second time."""
     area = service.integrations
     seen: Counter[Any] = Counter()
     afterwards(area, "keep", lambda made, project, kind, *_: seen.update([(project.id, kind.slug)]))
@@ -476,7 +476,7 @@ def default_flips_when_it_is_set_up_again(service: Service) -> None:
 
 @fault("project-approval-configuration.change.leaves-unsent")
 def change_flips_the_default_of_another_setting(service: Service) -> None:
-    """A change that does not send reset_approvals_on_push switches it over."""
+    """A change that does not send reset_approvals_on_push inverts it."""
     area = service.project_approval_configurations
 
     def flip(changed: Any, project: Any, wanted: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Faults of the version table: names, paths that are not there, and what a fresh project allows."""
+"""Faults of the version table: names, missing paths, and what a new project allows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def newer_name_forgets_an_integration(service: Service) -> None:
 
 @fault("versions.repository-tree.missing-path")
 def missing_path_is_an_empty_tree(service: Service) -> None:
-    """The tree of a path that does not exist is an empty list, as before 17.7."""
+    """The tree of a missing path is an empty list, as before 17.7."""
 
     def transform(route: Route, request: Request, response: Response) -> Response:
         del request
@@ -40,7 +40,7 @@ def missing_path_is_an_empty_tree(service: Service) -> None:
 
 @fault("versions.job-token-allowlist.enforced-by-default", version="18.0")
 def fresh_project_is_open_to_all(service: Service) -> None:
-    """A project whose settings nobody touched lets every job token in."""
+    """A project with untouched settings gives access to every job token."""
     fresh = service.world.one("fresh_project").id
 
     def opened(request: Request, response: Response) -> None:
@@ -51,20 +51,20 @@ def fresh_project_is_open_to_all(service: Service) -> None:
     altering(service, "GET /projects/:id/job_token_scope", opened)
 
 
-# -- what is deprecated, and what takes its place ----------------------------------------------------------------------
+# -- deprecated items and their replacements ---------------------------------------------------------------------------
 
 _REPLACEMENT = "versions.approvals-before-merge.replacement"
 
 
 @fault(_REPLACEMENT)
 def rules_ask_for_no_approval(service: Service) -> None:
-    """An approval rule tells that it asks for no approval, whatever number it was created with."""
+    """An approval rule shows 0 required approvals, whatever number it was created with."""
     replacing(service, "GET /projects/:id/approval_rules/:approval_rule_id", approvals_required=0)
 
 
 @fault(_REPLACEMENT)
 def rules_are_refused_as_long_as_the_deprecated_number_is_there(service: Service) -> None:
-    """No rule can be added to a project: approvals_before_merge is to say the number."""
+    """No rule can be added to a project, because approvals_before_merge still has the number."""
     answering(service, "POST /projects/:id/approval_rules", lambda _: True, lambda: Response(400))
 
 
@@ -73,6 +73,6 @@ def rules_are_refused_as_long_as_the_deprecated_number_is_there(service: Service
 
 @fault("job-token-scope.available")
 def allowlist_entries_cannot_be_removed(service: Service) -> None:
-    """Of the operations on allowlists the one that removes a project does not exist."""
+    """Of the operations on allowlists, the one that removes a project does not exist."""
     key = "DELETE /projects/:id/job_token_scope/allowlist/:target_project_id"
     answering(service, key, lambda _: True, lambda: Response(405))

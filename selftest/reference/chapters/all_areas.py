@@ -1,4 +1,4 @@
-"""Which chapters tell of the faults of which area; all of them one after the other are the whole story."""
+"""Which chapters show the faults of which area; all chapters in order are the whole story."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     #: A part of the story.
     Chapter = Callable[[Story], None]
 
-#: By the area of a fault, a folder or a file of `conformance/proof/foreign/`, in the order in which they are told.
+#: For the area of a fault, which is a folder or a file of `conformance/proof/foreign/`: its chapters in order.
 CHAPTERS: Mapping[str, tuple[Chapter, ...]] = {
     "job_token_scope": (job_token_scope.tell, job_token_scope.tell_at_once),
     "code_completion": (code_completion.tell, code_completion.tell_at_once),
@@ -58,10 +58,9 @@ WHOLE_STORY: tuple[Chapter, ...] = tuple(dict.fromkeys(chapter for area in CHAPT
 
 
 def chapters_of(fault: ForeignFault) -> tuple[Chapter, ...]:
-    """
-    Return what is told of the area of a fault.
+    """Return the chapters for the area of a fault.
 
-    Where it shows in calls at the same time these come first: it lets many others wait for a moment.
+    A fault that shows in concurrent calls needs these first, because it lets many other calls wait for a moment.
     """
     chapters = CHAPTERS[fault.area]
     if fault.dimension != AT_ONCE:

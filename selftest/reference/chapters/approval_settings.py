@@ -18,7 +18,7 @@ _AUTHOR, _COMMITTER = "allow_author_approval", "allow_committer_approval"
 
 
 def tell(story: Story) -> None:
-    """Tell all of it."""
+    """Make all calls of this chapter that do not overlap."""
     for chapter in (
         _each_setting_on_and_off,
         _switched_off_together,
@@ -44,7 +44,7 @@ def tell(story: Story) -> None:
 
 
 def tell_at_once(story: Story) -> None:
-    """Tell what two callers do at the same time."""
+    """Make the concurrent calls of this chapter."""
     for chapter in (_two_at_once, _a_group_and_a_project_at_once, _a_refused_one_beside_another):
         chapter(story)
 
@@ -74,7 +74,7 @@ def _a_neighbour(story: Story) -> None:
 
 
 def _all_at_once_and_back(story: Story) -> None:
-    # Each setting is made another than it was, so that it is not what all begin with. One is refused beside others.
+    # Each setting gets another value than the initial one. One setting is refused together with others.
     project, group = at(story, "fresh_project"), story.world.one("fresh_group")
     by_path = f"/groups/{quote(group.path or '', safe='')}"
     for place, named in ((f"/groups/{group.id}", by_path), (project, project)):
@@ -229,7 +229,7 @@ def _the_bot_of_a_project_within(story: Story) -> None:
 def _two_at_once(story: Story) -> None:
     setting = f"{at(story, 'public_project')}/{SETTING}"
     now = story.read(setting)
-    # What the group has locked does not change, whoever comes first.
+    # A setting that the group has locked does not change, whichever call comes first.
     one, other = [{name: not now[name]["value"]} for name in now if not now[name]["locked"]][:2]
     story.at_once(("owner", "PUT", setting, one), ("admin", "PUT", setting, other))
     story.count(setting)

@@ -1,4 +1,4 @@
-"""The chapter of approving: approve, unapprove and reset, and what the status and the state say."""
+"""The chapter of approvals: approve, unapprove and reset, and what status and state show."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OTHER_SHA = "c0ffee11" * 5
 
 
 def tell(story: Story) -> None:
-    """Tell all of it."""
+    """Make all calls of this chapter that do not overlap."""
     for chapter in (
         _two_merge_requests,
         _passwords_that_are_almost_right,
@@ -60,7 +60,7 @@ def tell(story: Story) -> None:
 
 
 def tell_at_once(story: Story) -> None:
-    """Tell what two callers do at the same time."""
+    """Make the concurrent calls of this chapter."""
     for chapter in (
         _two_at_once,
         _one_twice_at_once,
@@ -257,7 +257,7 @@ def _taken_back_beside_others(story: Story) -> None:
     story.call("project_bot", "PUT", f"{review}/reset_approvals")
     story.call("approver", "POST", f"{review}/approve")
     story.call("maintainer", "GET", f"{review}/approval_state")
-    # Who comes first is another one each time, and somebody comes while the approval is being taken back.
+    # Another caller comes first each time, and one call arrives while the approval is being withdrawn.
     others = ("second_approver", "developer", "maintainer", "owner")
     for _ in range(3):
         meanwhile = ((other, "POST", f"{review}/approve", None) for other in others)
@@ -373,7 +373,7 @@ def _two_at_once(story: Story) -> None:
     place = merge_request_at(story, "second_merge_request")
     story.at_once(("owner", "POST", f"{place}/approve", {}), ("admin", "POST", f"{place}/approve", {}))
     story.count(f"{place}/approvals")
-    # Which of two comes first is another one each time: neither stays.
+    # Either of the two may come first: in the end neither is there.
     cleared_merge_request(story)
 
 
@@ -442,7 +442,7 @@ def _a_reset_beside_an_approval(story: Story) -> None:
     story.at_once(
         ("second_approver", "POST", f"{place}/approve", {}), ("project_bot", "PUT", f"{place}/reset_approvals", None)
     )
-    # Whoever comes first: the second approver is there or is not.
+    # Whichever call comes first: the second approver is either there or not.
     left = {one["user"]["id"] for one in story.read(f"{place}/approvals")["approved_by"]}
     story.remember(f"reset beside an approval: {id_of(story, 'approver') in left}")
     cleared_merge_request(story)

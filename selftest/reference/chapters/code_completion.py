@@ -1,4 +1,4 @@
-"""The chapter of code completion: what is sent and answered, the check, and the limit of a minute."""
+"""The chapter of code completion: requests and responses, the check, and the limit per minute."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ABOVE_THE_LIMIT = 62
 
 
 def tell(story: Story) -> None:
-    """Tell all of it."""
+    """Make all calls of this chapter that do not overlap."""
     for chapter in (
         _intents_and_paths,
         _generations_and_no_streams,
@@ -53,7 +53,7 @@ def tell(story: Story) -> None:
 
 
 def tell_at_once(story: Story) -> None:
-    """Tell what two callers do at the same time."""
+    """Make the concurrent calls of this chapter."""
     for chapter in (_a_completion_before_a_stream, _two_checks_at_once):
         chapter(story)
 
@@ -88,7 +88,7 @@ def _streams_of_generations(story: Story) -> None:
 
 
 def _one_file_too_many(story: Story) -> None:
-    """Ask for one completion too many, of as many files, for a user who has not asked before."""
+    """Request one completion too many, with as many files, for a user who has not requested any before."""
     for number in range(_LIMIT + 1):
         file = {"file_name": f"{number}.py", "content_above_cursor": "def f():"}
         story.call("reporter", "POST", _COMPLETIONS, {"current_file": file})
@@ -113,7 +113,7 @@ def _intents_beside_a_project(story: Story) -> None:
 
 
 def _with(story: Story, headers: Mapping[str, str], method: str, path: str, body: Any) -> None:
-    """Send a call with headers of its own, and remember what it is answered but for what moves."""
+    """Send a call with its own headers, and remember the response without what changes each time."""
     content = json.dumps(body).encode()
     status, _, _ = ask(story.service, method, f"/api/v4{path}", "", headers, content)
     story.remember(f"{method} {path} {body} -> {status}")

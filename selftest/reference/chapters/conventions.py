@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def tell(story: Story) -> None:
-    """Tell all of it."""
+    """Make all calls of this chapter that do not overlap."""
     for chapter in (
         _tokens,
         _a_token_with_something_in_front,
@@ -26,7 +26,7 @@ def tell(story: Story) -> None:
 
 
 def tell_at_once(story: Story) -> None:
-    """Tell what two callers do at the same time."""
+    """Make the concurrent calls of this chapter."""
     for chapter in (_a_developer_right_before_an_owner,):
         chapter(story)
 
@@ -52,7 +52,7 @@ def _ids_and_paths(story: Story) -> None:
 
 
 def _a_charset(story: Story) -> None:
-    # One header that the story does not send otherwise.
+    # A header that the rest of the story does not send.
     told = story.client.patch(
         f"{at(story, 'branch_rule_project')}/job_token_scope",
         content=b'{"enabled": true}',
@@ -76,7 +76,7 @@ def _pages(story: Story) -> None:
         story.call("maintainer", "POST", place, {"target_project_id": project.id})
     for query in ("per_page=1", "page=1000000&per_page=2"):
         story.call("maintainer", "GET", f"{place}?{query}")
-    # Who may see most comes first.
+    # The caller who may see most comes first.
     for actor in reversed(EVERYBODY):
         story.call(actor, "GET", f"{place}?page=1&per_page=9")
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def tell(story: Story) -> None:
-    """Tell all of it."""
+    """Make all calls of this chapter that do not overlap."""
     for chapter in (
         _rules_of_two_groups,
         _rules_of_other_levels,
@@ -32,7 +32,7 @@ def tell(story: Story) -> None:
 
 
 def tell_at_once(story: Story) -> None:
-    """Tell what two callers do at the same time."""
+    """Make the concurrent calls of this chapter."""
     for chapter in (_creations_at_once, _two_updates_at_once):
         chapter(story)
 

@@ -1,4 +1,4 @@
-"""The chapter of the export of a group's relations: scheduled, looked at and downloaded."""
+"""The chapter of the export of a group's relations: scheduled, polled and downloaded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def tell(story: Story) -> None:
-    """Tell all of it."""
+    """Make all calls of this chapter that do not overlap."""
     for chapter in (
         _every_relation,
         _settings_and_names,
@@ -42,7 +42,7 @@ def tell(story: Story) -> None:
 
 
 def tell_at_once(story: Story) -> None:
-    """Tell what two callers do at the same time."""
+    """Make the concurrent calls of this chapter."""
     for chapter in (_two_groups_at_once, _two_downloads_at_once):
         chapter(story)
 
@@ -91,7 +91,7 @@ def _batches_by_number(story: Story) -> None:
 
 
 def _at_once_and_later(story: Story) -> None:
-    """Look at an export at once, and say only what holds however far it is."""
+    """Read an export at once, and compare only what is true at any progress."""
     export = f"/groups/{story.world.one('export_group').id}/export_relations"
     story.call("owner", "POST", export)
     dated = all(one["updated_at"] for one in story.read(f"{export}/status"))

@@ -1,4 +1,4 @@
-"""The chapter of integrations, by both of their names: listed, read, set up and disabled."""
+"""The chapter of integrations, with both names of the path: listed, read, set up and disabled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HOOK = {"webhook": "https://hooks.example.com/e"}
 
 
 def tell(story: Story) -> None:
-    """Tell all of it."""
+    """Make all calls of this chapter that do not overlap."""
     for chapter in (
         _three_chats,
         _beside_another_project,
@@ -52,7 +52,7 @@ def tell(story: Story) -> None:
 
 
 def tell_at_once(story: Story) -> None:
-    """Tell what two callers do at the same time."""
+    """Make the concurrent calls of this chapter."""
     for chapter in (_two_at_once, _disabled_meanwhile, _one_integration_twice_at_once, _two_lists_at_once):
         chapter(story)
 

@@ -10,12 +10,12 @@ from selftest.reference.chapters.places import EVERYBODY, at, at_one_of, at_path
 if TYPE_CHECKING:
     from selftest.reference.story import Story
 
-#: A page that lies behind the end of every list.
+#: A page after the end of every list.
 _FAR_PAGE = 1_000_000
 
 
 def tell(story: Story) -> None:
-    """Tell all of it."""
+    """Make all calls of this chapter that do not overlap."""
     for chapter in (
         _entries_come_and_go,
         _projects_by_path,
@@ -47,7 +47,7 @@ def tell(story: Story) -> None:
 
 
 def tell_at_once(story: Story) -> None:
-    """Tell what two callers do at the same time."""
+    """Make the concurrent calls of this chapter."""
     for chapter in (
         _additions_at_once,
         _an_addition_while_the_limit_is_switched,
@@ -123,7 +123,7 @@ def _groups_beside_a_limit_that_is_off(story: Story) -> None:
     )
     story.count(f"{scope}/groups_allowlist?page=1&per_page=50")
     story.call("maintainer", "GET", f"{scope}/groups_allowlist?page=1&per_page=1")
-    # Which of the two came first is another each time.
+    # Either of the two may come first.
     for number in others:
         story.call("maintainer", "DELETE", f"{scope}/groups_allowlist/{number}")
     beside = story.world.one("sibling_project").id
@@ -426,7 +426,7 @@ def _the_limit_of_who_was_let_in(story: Story) -> None:
 
 
 def _one_target_of_two_sources(story: Story) -> None:
-    """Let a project in twice, and look whether it was made when it was: moments are not remembered as they are."""
+    """Add a project twice, and check its time stamp here, because time stamps themselves are not remembered."""
     target = story.world.one("personal_project").id
     made = {story.service.present.timestamp(story.service.identities.projects[target].created_at)}
     for name in ("workbench", "fresh_project"):

@@ -1,4 +1,4 @@
-"""The chapter of the approval rules of merge requests: own ones, copies, and those of the system."""
+"""The chapter of the approval rules of merge requests: own rules, copies, and rules of the system."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def tell(story: Story) -> None:
-    """Tell all of it."""
+    """Make all calls of this chapter that do not overlap."""
     for chapter in (
         _rules_of_two_merge_requests,
         _groups_of_an_update,
@@ -56,7 +56,7 @@ def tell(story: Story) -> None:
 
 
 def tell_at_once(story: Story) -> None:
-    """Tell what two callers do at the same time."""
+    """Make the concurrent calls of this chapter."""
     for chapter in (_creations_at_once, _a_name_beside_a_number, _a_copy_beside_a_deletion):
         chapter(story)
 
@@ -355,7 +355,7 @@ def _creations_at_once(story: Story) -> None:
     rules = f"{merge_request_at(story, 'second_merge_request')}/approval_rules"
     story.at_once(("owner", "POST", rules, rule_body("A", 1)), ("admin", "POST", rules, rule_body("B", 1)))
     story.count(rules)
-    # Which of two comes first is another one each time: neither stays.
+    # Either of the two may come first: in the end neither is there.
     cleared_merge_request(story)
 
 

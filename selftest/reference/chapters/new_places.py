@@ -1,4 +1,4 @@
-"""Groups and projects that chapters make for themselves."""
+"""Groups and projects that chapters create for themselves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STAFF = {"maintainer": Role.MAINTAINER, "approver": Role.DEVELOPER, "second_appr
 
 @dataclass
 class NewProject:
-    """A project with three merge requests, of which two come from one branch."""
+    """A project with three merge requests, two of them from one branch."""
 
     story: Story
     project: Project
@@ -27,7 +27,7 @@ class NewProject:
 
     @property
     def rules(self) -> str:
-        """The path of its approval rules."""
+        """Return the path of its approval rules."""
         return f"/projects/{self.project.id}/approval_rules"
 
     def merge_request(self, place: int = 0) -> str:
@@ -35,18 +35,18 @@ class NewProject:
         return f"/projects/{self.project.id}/merge_requests/{self.opened[place].iid}"
 
     def body(self, *names: str, **more: Any) -> dict[str, Any]:
-        """Return a rule that these actors approve."""
+        """Return a rule that these actors may approve."""
         ids = [self.story.world.actors[name].id for name in names]
         return {"name": "Reviews", "approvals_required": 1, "user_ids": ids, "group_ids": [], **more}
 
 
 def new_group(story: Story, path: str, within: Group | None = None) -> Group:
-    """Make a group."""
+    """Create a group."""
     return story.service.identities.create_group(NewSubject(path=path, within=within))
 
 
 def new_project(story: Story, group: Group, path: str, visibility: Visibility = Visibility.PRIVATE) -> NewProject:
-    """Make a project with members, branches and merge requests."""
+    """Create a project with members, branches and merge requests."""
     identities, repositories = story.service.identities, story.service.repositories
     project = identities.create_project(NewSubject(path=path, within=group, visibility=visibility))
     author = identities.users[story.world.actors["author"].id]
@@ -62,7 +62,7 @@ def new_project(story: Story, group: Group, path: str, visibility: Visibility = 
         )
         for source, target in (("one", "main"), ("two", "main"), ("one", "stable"))
     ]
-    # Long enough ago that every other moment is another one.
+    # Long enough ago that every other time stamp differs.
     before = opened[0].created_at - timedelta(days=1)
     opened = [replace(one, created_at=before, updated_at=before) for one in opened]
     repositories.merge_requests.update({(project.id, one.iid): one for one in opened})
@@ -70,7 +70,7 @@ def new_project(story: Story, group: Group, path: str, visibility: Visibility = 
 
 
 def tenants(story: Story, path: str) -> tuple[Group, list[Project]]:
-    """Make a group with four projects, of which two lie in a group inside it; two have the same name."""
+    """Create a group with four projects, two of them in a subgroup; two projects have the same name."""
     identities = story.service.identities
     group = identities.create_group(NewSubject(path=path, name="The tenants"))
     inner = identities.create_group(NewSubject(path="inner", name="The inner ones", within=group))

@@ -1,4 +1,4 @@
-"""What the chapters call: projects, groups and merge requests by the names of the world, and who is in it."""
+"""What the chapters call: projects, groups and merge requests by the names of the world, and their members."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from selftest.reference.story import Story
 
 SETTING = "merge_request_approval_setting"
-#: Nobody at all, and one of each role.
+#: No token at all, and one actor of each role.
 EVERYBODY = ("", "outsider", "guest", "reporter", "developer", "maintainer", "owner", "admin")
 NO_GUESTS = tuple(name for name in EVERYBODY if name != "guest")
-#: A name with signs that are often read or stored wrongly.
+#: A name with characters that are often parsed or stored wrongly.
 ODD_NAME = "R&D \N{MUSICAL SYMBOL G CLEF}"
-#: Longer than a call takes to arrive, and shorter than a faulty service waits between reading and writing.
+#: Longer than a call needs to arrive, and shorter than a faulty service waits between reading and writing.
 _MEANWHILE_SECONDS = 0.01
 
 
@@ -48,7 +48,7 @@ def merge_request_at(story: Story, name: str) -> str:
 
 
 def cleared_merge_request(story: Story, name: str = "second_merge_request") -> str:
-    """Return a merge request that nobody has approved and that has no rules of its own any more."""
+    """Return a merge request without approvals and without rules of its own."""
     place = merge_request_at(story, name)
     for rule in story.read(f"{place}/approval_rules"):
         story.call("maintainer", "DELETE", f"{place}/approval_rules/{rule['id']}")
@@ -67,7 +67,7 @@ def ids_of(story: Story, *names: str) -> list[int]:
 
 
 def rule_body(name: str, number: int, **more: Any) -> dict[str, Any]:
-    """Return what a new rule may say."""
+    """Return the body of a new rule."""
     return {"name": name, "approvals_required": number, **more}
 
 
@@ -79,14 +79,14 @@ def made_rule(story: Story, actor: str, rules: str, **more: Any) -> Any:
 def during(
     story: Story, first: tuple[str, str, Any], second: tuple[str, str, Any], *, begun_by: str = "owner"
 ) -> tuple[httpx.Response, httpx.Response]:
-    """Send a call, and another one of an owner before it may be answered; the answers are returned, not remembered."""
+    """Send a call, and a call of an owner while the first is in progress; return both responses, remember neither."""
     answers: list[httpx.Response] = []
 
     def send(actor: str, method: str, path: str, body: Any) -> httpx.Response:
         headers = {"private-token": story.world.actors[actor].token}
         return story.client.request(method, path, json=body, headers=headers)
 
-    story.client.get("/version")  # connected before it begins
+    story.client.get("/version")  # connect before the first call begins
     earlier = threading.Thread(target=lambda: answers.append(send(begun_by, *first)))
     earlier.start()
     time.sleep(_MEANWHILE_SECONDS)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def tell(story: Story) -> None:
-    """Tell all of it."""
+    """Make all calls of this chapter that do not overlap."""
     for chapter in (
         _two_flags,
         _two_projects,
@@ -31,7 +31,7 @@ def tell(story: Story) -> None:
 
 
 def tell_at_once(story: Story) -> None:
-    """Tell what two callers do at the same time."""
+    """Make the concurrent calls of this chapter."""
     for chapter in (_two_flags_at_once, _a_setting_beside_the_configuration):
         chapter(story)
 

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from selftest.reference.chapters.new_places import NewProject
     from selftest.reference.story import Story
 
-#: How often a rule is changed while others are deleted: whether the change came first is nobody's choice.
+#: How often a rule is changed while others are deleted, because either call may come first.
 _ROUNDS = 5
 
 
 def tell(story: Story) -> None:
-    """Tell all of it."""
+    """Make all calls of this chapter that do not overlap."""
     for chapter in (
         _rules_of_two_projects,
         _usernames_alone,
-        _twins_and_pages,
+        _rules_of_one_name_and_pages,
         _names,
         _branches,
         _hidden_groups_after_an_update,
@@ -46,7 +46,7 @@ def tell(story: Story) -> None:
 
 
 def tell_at_once(story: Story) -> None:
-    """Tell what two callers do at the same time."""
+    """Make the concurrent calls of this chapter."""
     for chapter in (_writes_at_once, _deletions_beside_an_update, _deleted_while_it_is_changed):
         chapter(story)
 
@@ -91,7 +91,7 @@ def _usernames_alone(story: Story) -> None:
     story.call("", "GET", f"{at_path(story, 'public_project')}/approval_rules?page=1&per_page=9")
 
 
-def _twins_and_pages(story: Story) -> None:
+def _rules_of_one_name_and_pages(story: Story) -> None:
     rules = f"{at(story, 'project')}/approval_rules"
     story.call("maintainer", "GET", f"{rules}?page=3&per_page=1")
     twin = {"name": "Twin", "approvals_required": 1, "group_ids": [story.world.one("subgroup").id]}
@@ -301,7 +301,7 @@ def _writes_at_once(story: Story) -> None:
     story.call("owner", "GET", f"{rules}?page=1&per_page=50")
     story.at_once(("owner", "POST", rules, rule_body("A", 1)), ("admin", "POST", rules, rule_body("B", 1)))
     story.count(rules)
-    # Which of two comes first is another one each time: neither stays.
+    # Either of the two may come first: in the end neither is there.
     for rule in story.read(rules):
         story.call("owner", "DELETE", f"{rules}/{rule['id']}")
 

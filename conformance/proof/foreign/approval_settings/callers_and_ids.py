@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @foreign(CALLER_AND_FORM, "Approval settings: GET for a group")
 def groups_named_by_path_show_initial_settings(service: Service) -> None:
-    """The settings of a group that is named by its path are those that groups begin with."""
+    """If a group is named by its path, its settings are shown with their initial values."""
 
     @handling(service, f"GET {GROUP_SETTINGS}")
     def _(handler: Any, request: Any) -> Any:
@@ -37,7 +37,7 @@ def groups_named_by_path_show_initial_settings(service: Service) -> None:
 # The source of a setting is a string.
 @foreign(LEVEL, "Approval setting: inherited_from")
 def a_setting_comes_from_a_number(service: Service) -> None:
-    """A locked setting of a project names the group that it comes from by id."""
+    """A locked setting of a project shows the id of the group that it is inherited from."""
 
     @instead(service.approval_settings, "present")
     def _(present: Any, subject: Any, setting: Setting) -> Any:
@@ -47,10 +47,10 @@ def a_setting_comes_from_a_number(service: Service) -> None:
         return shown
 
 
-# The role counts that the caller has in the project itself.
+# The role is the one in the project itself.
 @foreign(CALLER_AND_FORM, "Approval settings: Authentication, project approval settings")
 def who_maintains_one_project_reads_the_settings_of_those_around(service: Service) -> None:
-    """The role that counts for reading is the highest one in any project of the outermost group."""
+    """For reading, the highest role in any project of the top-level group counts."""
 
     def fits(request: Any, caller: Any, _: Any) -> bool:
         known, top = service.identities, service.identities.lineage(found(service, request))[-1]
@@ -60,10 +60,10 @@ def who_maintains_one_project_reads_the_settings_of_those_around(service: Servic
     let_in(service, (f"GET {PROJECT_SETTINGS}",), fits)
 
 
-# The whole path names a project.
+# The whole path identifies a project.
 @foreign(CALLER_AND_FORM, "Approval settings: conventions, :id is the path of a project")
 def settings_read_by_path_are_remembered_by_its_last_part(service: Service) -> None:
-    """Until something is set, the settings of a project by its path are those last read of one whose path ends alike."""
+    """Settings read by path are cached by the last part of the path, which another project may have as well."""
     remembered: dict[str, Any] = {}
 
     @handling(service, f"GET {PROJECT_SETTINGS}")
@@ -81,21 +81,21 @@ def settings_read_by_path_are_remembered_by_its_last_part(service: Service) -> N
 
 @foreign(CALLER_AND_FORM, "Authentication: role requirements")
 def maintainers_write_settings_of_groups_by_path(service: Service) -> None:
-    """A maintainer changes the settings of a group named by its path, which is for owners."""
+    """A maintainer can change the settings of a group named by its path; only owners may."""
     keys = (f"PUT {GROUP_SETTINGS}",)
     let_in(service, keys, lambda request, _, role: by_path(request) and role >= Role.MAINTAINER)
 
 
 @foreign(CALLER_AND_FORM, "Authentication: role requirements")
 def developers_set_groups_by_number_in_subgroups(service: Service) -> None:
-    """A developer changes the settings of a group within a group, which is for owners."""
+    """A developer can change the settings of a subgroup; only owners may."""
     let_in(service, (f"PUT {GROUP_SETTINGS}",), lambda r, _, role: found(service, r).parent_id and role >= 30)
 
 
-# A role is handed down from groups to what is inside them, and never up.
+# A role is inherited from a group by everything inside it, and never upwards.
 @foreign(CALLER_AND_FORM, "Approval settings: Authentication, group approval settings")
 def owners_of_a_subgroup_own_the_group_around(service: Service) -> None:
-    """The role is looked for in the group and everything inside it, in the place of everything around it."""
+    """The role is looked up in the group and everything inside it, instead of everything that contains it."""
     known = service.identities
 
     def fits(request: Any, caller: Any, _: Role) -> bool:
@@ -108,10 +108,10 @@ def owners_of_a_subgroup_own_the_group_around(service: Service) -> None:
     let_in(service, (f"GET {GROUP_SETTINGS}", f"PUT {GROUP_SETTINGS}"), fits)
 
 
-# The settings of a group are for its owners.
+# Only owners may change the settings of a group.
 @foreign(CALLER_AND_VALUE, "Authentication: group approval settings")
 def maintainers_may_make_a_group_stricter(service: Service) -> None:
-    """A maintainer's update of a group is served as long as it switches everything off."""
+    """A maintainer's update of a group is accepted if it switches everything off."""
 
     @instead(service.access, "require")
     def _(require: Any, route: Any, caller: Any, subject: Any) -> None:
@@ -130,7 +130,7 @@ def maintainers_may_make_a_group_stricter(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Approval settings: PUT of a group")
 def members_write_settings_that_are_so_already(service: Service) -> None:
-    """Any member of a group is served an update of its settings that changes none; it takes an owner."""
+    """Any member of a group gets a success for an update that changes nothing; it requires an owner."""
 
     def changes_nothing(request: Any, _: Any, role: Role) -> bool:
         group = service.identities.find_group(request.path["id"])
@@ -147,10 +147,10 @@ def members_write_settings_that_are_so_already(service: Service) -> None:
 # -- changing those of a project ---------------------------------------------------------------------------------------
 
 
-# What a project is named by changes nothing about where its settings are kept.
+# The name used for a project does not change where its settings are stored.
 @foreign(CALLER_AND_FORM, "Approval settings: PUT for a project by path")
 def settings_by_path_reach_the_group(service: Service) -> None:
-    """An update of a project that is named by its path is stored for the group around it as well."""
+    """An update of a project named by its path is also stored for its group."""
     settings = service.approval_settings
 
     @handling(service, "PUT /projects/:id/merge_request_approval_setting")
@@ -171,14 +171,14 @@ def settings_by_path_reach_the_group(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Authentication: role requirements")
 def strangers_write_settings_of_projects_by_path(service: Service) -> None:
-    """Somebody without any role changes the settings of a private project that is named by its path."""
+    """A caller without any role can change the settings of a private project named by its path."""
     let_in(service, (f"PUT {PROJECT_SETTINGS}",), lambda request, _, __: by_path(request))
 
 
-# Reading takes the role of a maintainer in the project as well as writing.
+# Reading requires the maintainer role in the project, like writing.
 @foreign(CALLER_AND_FORM, "Approval settings: Authentication, project approval settings")
 def who_opened_a_merge_request_reads_the_settings(service: Service) -> None:
-    """The settings are shown to authors of merge requests as well, for their page says whether they may approve."""
+    """Authors of merge requests can read the settings, because their page shows whether they may approve."""
 
     def fits(request: Any, caller: Any, _: Role) -> bool:
         project = found(service, request)
@@ -190,10 +190,10 @@ def who_opened_a_merge_request_reads_the_settings(service: Service) -> None:
     let_in(service, (f"GET {PROJECT_SETTINGS}",), fits)
 
 
-# The column for the id of the owner is looked at, and that for its type is not.
+# The column with the id of the owner is compared, but not the one with its type.
 @foreign(LEVEL, "Approval settings: PUT of a project")
 def settings_of_a_project_are_those_of_the_group_of_its_number(service: Service) -> None:
-    """An update of a project's settings is stored for the group that has the same id as well."""
+    """An update of a project's settings is also stored for the group with the same id."""
     settings = service.approval_settings
 
     @instead(settings, "change")
@@ -204,10 +204,10 @@ def settings_of_a_project_are_those_of_the_group_of_its_number(service: Service)
             change(group, wanted)
 
 
-# The role is needed in the project, however the project is named.
+# The role is required in the project, however the project is named.
 @foreign(CALLER_AND_FORM, "Approval settings: Authentication, 3")
 def by_path_the_role_is_that_in_the_group(service: Service) -> None:
-    """For a project that is named by its path, updates look for the Maintainer role in the group around it."""
+    """For a project named by its path, updates look up the Maintainer role in its group."""
     identities = service.identities
 
     @handling(service, "PUT /projects/:id/merge_request_approval_setting")
@@ -221,10 +221,10 @@ def by_path_the_role_is_that_in_the_group(service: Service) -> None:
 # -- changing either ---------------------------------------------------------------------------------------------------
 
 
-# A group and a project of the same id are two things.
+# A group and a project with the same id are different things.
 @foreign(LEVEL, "Approval settings: PUT")
 def a_group_and_a_project_of_one_id_share_their_settings(service: Service) -> None:
-    """Settings are kept by the id alone, without the kind of what it is the id of."""
+    """Settings are stored by id alone, whether it is the id of a group or of a project."""
 
     @instead(service.approval_settings, "_key")
     def _(key: Any, subject: Any, setting: Any) -> Any:
@@ -233,7 +233,7 @@ def a_group_and_a_project_of_one_id_share_their_settings(service: Service) -> No
 
 @foreign(LEVEL, "Approval settings: PUT")
 def the_settings_of_a_group_are_those_of_the_project_with_its_id(service: Service) -> None:
-    """Settings are kept by id alone: those of a group change with those of the project that has the same id."""
+    """Settings are stored by id alone: those of a group change with those of the project with the same id."""
 
     @instead(service.approval_settings, "_key")
     def _(key: Any, subject: Any, setting: Any) -> Any:
@@ -244,10 +244,10 @@ def the_settings_of_a_group_are_those_of_the_project_with_its_id(service: Servic
 # -- more than one operation -------------------------------------------------------------------------------------------
 
 
-# What is sent in the path is an id, or a path, and a path may begin with digits.
+# The path parameter is an id or a path, and a path may begin with digits.
 @foreign(CALLER_AND_FORM, "Approval settings: conventions, :id")
 def paths_of_groups_that_begin_with_digits_are_numbers(service: Service) -> None:
-    """Of the path of a group the digits that it begins with are taken for an id."""
+    """If the path of a group begins with digits, these are read as an id."""
 
     @instead(service.access, "admit")
     def _(admit: Any, request: Any) -> None:
@@ -258,10 +258,10 @@ def paths_of_groups_that_begin_with_digits_are_numbers(service: Service) -> None
         admit(request)
 
 
-# The path of a project is that of no group.
+# The path of a project is not the path of a group.
 @foreign(CALLER_AND_FORM, "Approval settings: conventions, :id names a group")
 def the_path_of_a_project_names_its_group(service: Service) -> None:
-    """Where no group has a path, the namespace of the project that has it is taken."""
+    """If no group has the path, the namespace of the project with this path is used."""
 
     @instead(service.access, "admit")
     def _(admit: Any, request: Any) -> None:
@@ -274,7 +274,7 @@ def the_path_of_a_project_names_its_group(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Approval settings: groups")
 def the_bot_of_a_project_counts_as_owner_of_the_groups_around_it(service: Service) -> None:
-    """The bot of a project reads and changes the settings of the groups around the project, which owners alone may."""
+    """The bot of a project can read and change the settings of the groups that contain it; only owners may."""
 
     def fits(request: Request, caller: Any, _: Role) -> bool:
         bot, identities = caller.bot, service.identities
@@ -286,10 +286,10 @@ def the_bot_of_a_project_counts_as_owner_of_the_groups_around_it(service: Servic
     let_in(service, tuple(f"{method} {GROUP_SETTINGS}" for method in ("GET", "PUT")), fits)
 
 
-# What holds of one setting holds of several, by whatever a project is named.
+# Several settings are all stored, however a project is named.
 @foreign(CALLER_AND_FORM, "Approval settings: PUT for a project")
 def of_several_settings_written_by_path_the_first_is_kept(service: Service) -> None:
-    """An update of several settings of a project that is named by its path keeps the first of them."""
+    """An update of several settings of a project named by its path stores only the first."""
 
     @handling(service, f"PUT {PROJECT_SETTINGS}")
     def _(handler: Any, request: Request) -> Any:

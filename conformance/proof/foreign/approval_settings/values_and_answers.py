@@ -1,4 +1,4 @@
-"""What may be sent as approval settings, what is stored, and what a version has."""
+"""Which values approval settings accept, what is stored, and what exists at a version."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-# What is introduced in a version is there from that version on.
+# What a version introduces exists from that version on.
 @foreign(VERSIONS, "Approval settings: 17.1, require_reauthentication_to_approve", version="17.1")
 def projects_get_reauthentication_one_version_late(service: Service) -> None:
-    """Projects show the setting in versions after the one that introduces it, and not in that one."""
+    """Projects show the setting in versions after its introduction, but not in that version itself."""
 
     @instead(service.approval_settings, "settings")
     def _(settings: Any, subject: Any) -> Any:
@@ -33,10 +33,10 @@ def projects_get_reauthentication_one_version_late(service: Service) -> None:
         return shown
 
 
-# Two presenters, and the new field was added to one of them at first.
+# There are two presenters, and the new field was first added to only one of them.
 @foreign(VERSIONS, "Versioning: 17.1", version="17.1")
 def groups_reauthenticate_a_release_later(service: Service) -> None:
-    """At 17.1 the settings of projects have require_reauthentication_to_approve, and those of groups have not."""
+    """At 17.1 the settings of projects have require_reauthentication_to_approve, but those of groups do not."""
 
     @instead(service.approval_settings, "settings")
     def _(settings: Any, subject: Any) -> Any:
@@ -49,7 +49,7 @@ def groups_reauthenticate_a_release_later(service: Service) -> None:
 # A value is true or false.
 @foreign(NEIGHBOUR, "Approval setting: value")
 def a_setting_that_was_sent_as_null_is_null(service: Service) -> None:
-    """What is sent as null is stored, and from then on the value is no boolean."""
+    """A null is stored, and from then on the value is not boolean."""
     nulls: set[tuple[Kind, int, str]] = set()
 
     @handling(service, f"PUT {GROUP_SETTINGS}", f"PUT {PROJECT_SETTINGS}")
@@ -70,10 +70,10 @@ def a_setting_that_was_sent_as_null_is_null(service: Service) -> None:
 # -- changing those of a group -----------------------------------------------------------------------------------------
 
 
-# What a version introduces is there at that version, at both levels.
+# What a version introduces exists at that version, for groups and projects.
 @foreign(VERSIONS, "Versioning: 17.1, require_reauthentication_to_approve", version="17.1")
 def groups_take_reauthentication_one_version_late(service: Service) -> None:
-    """At 17.1 the update of a group passes require_reauthentication_to_approve over, which is shown already."""
+    """At 17.1 the update of a group ignores require_reauthentication_to_approve, which is already shown."""
 
     @handling(service, "PUT /groups/:id/merge_request_approval_setting")
     def _(handler: Any, request: Any) -> Any:
@@ -81,10 +81,10 @@ def groups_take_reauthentication_one_version_late(service: Service) -> None:
         return handler(request)
 
 
-# The answer is the whole object, with the one setting that updates do not take.
+# The answer is the whole object, including the one setting that updates do not accept.
 @foreign(STORY, "Approval settings: PUT of a group, object of approval settings")
 def the_answer_to_an_update_of_a_group_has_what_updates_take(service: Service) -> None:
-    """The answer to an update of a group has the settings that an update may send, without require_password_to_approve."""
+    """The answer to an update of a group has only settings that can be sent, without require_password_to_approve."""
 
     def change(_: Any, settings: Any) -> Any:
         return {name: value for name, value in settings.items() if name != "require_password_to_approve"}
@@ -92,10 +92,10 @@ def the_answer_to_an_update_of_a_group_has_what_updates_take(service: Service) -
     answering(service, f"PUT {GROUP_SETTINGS}", change)
 
 
-# The answer shows what holds from now on.
+# The answer shows the new state.
 @foreign(RESETS, "Approval settings: PUT of a group, value in the answer")
 def a_setting_that_is_as_at_first_again_is_answered_as_before(service: Service) -> None:
-    """A value that a group begins with is stored by deleting the own one; the answer shows that one still."""
+    """A setting that returns to its initial value is stored by deleting the stored one, which the answer still shows."""
 
     @handling(service, f"PUT {GROUP_SETTINGS}")
     def _(handler: Any, request: Any) -> Any:
@@ -113,7 +113,7 @@ def a_setting_that_is_as_at_first_again_is_answered_as_before(service: Service) 
 # Each setting has its own value.
 @foreign(COUNT, "Approval settings: PUT of a project, several settings")
 def all_settings_of_one_update_take_the_first_value(service: Service) -> None:
-    """Where an update of a project sends several settings, all of them become what the first one is."""
+    """If an update of a project sends several settings, all of them get the value of the first."""
 
     @handling(service, "PUT /projects/:id/merge_request_approval_setting")
     def _(handler: Any, request: Any) -> Any:
@@ -122,10 +122,10 @@ def all_settings_of_one_update_take_the_first_value(service: Service) -> None:
         return handler(request)
 
 
-# A project has settings wherever it lies.
+# A project has settings in any namespace.
 @foreign(NEIGHBOUR, "Approval settings: GET and PUT of a project")
 def settings_of_projects_without_a_group_fail(service: Service) -> None:
-    """The group of a project is asked without a look whether there is one: projects of users answer 500."""
+    """The group of a project is used without checking that it has one: personal projects answer 500."""
 
     @handling(service, f"GET {PROJECT_SETTINGS}", f"PUT {PROJECT_SETTINGS}")
     def _(handler: Any, request: Any) -> Any:
@@ -134,10 +134,10 @@ def settings_of_projects_without_a_group_fail(service: Service) -> None:
         return handler(request)
 
 
-# A word is no boolean.
+# A word is not a boolean.
 @foreign(NEIGHBOUR, "Approval settings: PUT of a project, optional booleans")
 def any_word_switches_a_setting_of_a_project_on(service: Service) -> None:
-    """A text that is no boolean counts as true, as every text does in some languages that is not empty."""
+    """A text that is not a boolean counts as true, as every non-empty text does in some languages."""
 
     @handling(service, f"PUT {PROJECT_SETTINGS}")
     def _(handler: Any, request: Any) -> Any:
@@ -152,7 +152,7 @@ def any_word_switches_a_setting_of_a_project_on(service: Service) -> None:
 
 @foreign(COUNT, "Approval settings: PUT")
 def of_two_settings_of_a_group_one_is_stored(service: Service) -> None:
-    """Of the settings that an update of a group carries only the first is stored."""
+    """Of the settings in an update of a group, only the first is stored."""
 
     @instead(service.approval_settings, "change")
     def _(change: Any, subject: Any, wanted: Any) -> None:
@@ -161,7 +161,7 @@ def of_two_settings_of_a_group_one_is_stored(service: Service) -> None:
 
 @foreign(COUNT, "Approval settings: PUT with nothing")
 def an_update_of_nothing_resets_the_settings(service: Service) -> None:
-    """A PUT for a project without any setting makes all of them what they were at first."""
+    """A PUT for a project without any setting resets all of them to their initial values."""
     settings = service.approval_settings
 
     @instead(settings, "change")
@@ -172,10 +172,10 @@ def an_update_of_nothing_resets_the_settings(service: Service) -> None:
         change(subject, wanted)
 
 
-# A request is JSON also where the type of its content says in which letters it is written.
+# A request is JSON even if its content type states the encoding.
 @foreign(FORM_SENT, "Approval settings: PUT; requests are JSON")
 def settings_with_a_charset_are_not_read(service: Service) -> None:
-    """The type of the content is compared as a whole, so that a body with a charset is none, and changes nothing."""
+    """The content type is compared as a whole, so a body with a charset is ignored and changes nothing."""
 
     @handling(service, f"PUT {GROUP_SETTINGS}", f"PUT {PROJECT_SETTINGS}")
     def _(handler: Any, request: Any) -> Any:
@@ -184,10 +184,10 @@ def settings_with_a_charset_are_not_read(service: Service) -> None:
         return handler(request)
 
 
-# What is sent is stored, however much is sent at once.
+# What is sent is stored, however many settings are sent together.
 @foreign(COUNT, "Approval settings: PUT, optional booleans")
 def the_last_of_three_settings_is_lost(service: Service) -> None:
-    """Of three settings or more that are sent at once the last one is answered as sent, and not stored."""
+    """If three or more settings are sent together, the last one is answered as sent, but not stored."""
     most = 2
 
     @handling(service, f"PUT {GROUP_SETTINGS}", f"PUT {PROJECT_SETTINGS}")
@@ -202,10 +202,10 @@ def the_last_of_three_settings_is_lost(service: Service) -> None:
         return answer
 
 
-# Each setting that is sent is set.
+# Each setting that is sent is stored.
 @foreign(COUNT, "Approval settings: PUT")
 def of_authors_and_committers_one_is_set_at_a_time(service: Service) -> None:
-    """An `elif` where an `if` belongs: allow_committer_approval is passed over beside allow_author_approval."""
+    """An `elif` instead of an `if`: allow_committer_approval is ignored if allow_author_approval is sent."""
 
     @instead(service.approval_settings, "change")
     def _(change: Any, subject: Any, wanted: Any) -> None:
@@ -214,10 +214,10 @@ def of_authors_and_committers_one_is_set_at_a_time(service: Service) -> None:
         change(subject, wanted)
 
 
-# One line was copied, and its right side was not changed.
+# A line was copied, and its right side was not adapted.
 @foreign(COUNT, "Approval settings: allow_author_approval and allow_committer_approval")
 def committers_get_what_authors_get_in_one_call(service: Service) -> None:
-    """An update that sends allow_author_approval and allow_committer_approval stores the first value in both."""
+    """An update with allow_author_approval and allow_committer_approval stores the first value for both."""
 
     @instead(service.approval_settings, "change")
     def _(change: Any, subject: Any, wanted: Any) -> None:
@@ -226,10 +226,10 @@ def committers_get_what_authors_get_in_one_call(service: Service) -> None:
         change(subject, wanted)
 
 
-# Every setting that is sent is set.
+# Every setting that is sent is stored.
 @foreign(COUNT, "Approval settings: PUT")
 def a_setting_that_is_as_it_was_ends_the_update(service: Service) -> None:
-    """The loop over what is sent returns where it should go on: what comes after a known value is lost."""
+    """The loop over the sent settings returns instead of continuing: everything after an unchanged value is lost."""
     settings = service.approval_settings
 
     @instead(settings, "change")
@@ -247,7 +247,7 @@ def a_setting_that_is_as_it_was_ends_the_update(service: Service) -> None:
 
 @foreign(VERSIONS, "Approval settings: require_reauthentication_to_approve since 17.1", version="18.0")
 def versions_are_compared_part_by_part(service: Service) -> None:
-    """A setting of 17.1 asks for a minor version of at least 1: at 18.0 it is gone again."""
+    """A setting of 17.1 requires a minor version of at least 1: at 18.0 it is missing."""
 
     @instead(service.approval_settings, "_exists")
     def _(exists: Any, setting: Any) -> bool:

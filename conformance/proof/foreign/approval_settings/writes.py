@@ -1,4 +1,4 @@
-"""What a change of approval settings leaves behind: again, elsewhere, when refused, beside another one."""
+"""What a change of approval settings leaves behind: when repeated, elsewhere, when refused, or when concurrent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # Settings are written one after the other, without a transaction around them.
 @foreign(REFUSED, "Approval settings: PUT of a group, optional booleans")
 def good_settings_of_a_group_stay_from_an_update_that_was_refused(service: Service) -> None:
-    """An update of a group with one good and one bad value is refused, and the good one is kept."""
+    """An update of a group with one valid and one invalid value is refused, but the valid one is stored."""
     settings = service.approval_settings
 
     @handling(service, "PUT /groups/:id/merge_request_approval_setting")
@@ -38,10 +38,10 @@ def good_settings_of_a_group_stay_from_an_update_that_was_refused(service: Servi
             raise
 
 
-# The same value counts again after another one.
+# A value counts again after another one.
 @foreign(RESETS, "Approval settings: PUT of a group")
 def a_value_that_was_there_before_is_not_stored_again(service: Service) -> None:
-    """Each value of each setting of a group is recorded once, and the one that was recorded last counts."""
+    """Each value of a setting of a group is recorded only once, and the value that was recorded last counts."""
     recorded: set[tuple[int, Setting, bool]] = set()
 
     @instead(service.approval_settings, "change")
@@ -52,10 +52,10 @@ def a_value_that_was_there_before_is_not_stored_again(service: Service) -> None:
         change(subject, wanted)
 
 
-# What an update does not send, it leaves alone, also while another one is under way.
+# An update does not change what it does not send, even during another update.
 @foreign(AT_ONCE, "Approval settings: PUT of a group, optional booleans")
 def updates_write_back_what_they_did_not_change(service: Service) -> None:
-    """An update reads all settings of a group, and writes all of them: of two at once the first one is lost."""
+    """An update reads all settings of a group and writes all of them: of two concurrent updates, one is lost."""
     values = service.approval_settings.values
 
     def write(before: dict[Any, bool], request: Any) -> None:
@@ -67,10 +67,10 @@ def updates_write_back_what_they_did_not_change(service: Service) -> None:
     meanwhile(service, (f"PUT {GROUP_SETTINGS}",), lambda: dict(values), write)
 
 
-# What is refused changes nothing.
+# A refused update changes nothing.
 @foreign(REFUSED, "Approval settings: PUT of a group")
 def settings_before_the_wrong_one_are_stored(service: Service) -> None:
-    """The settings of a group are stored one by one until one cannot be read; the call is refused then."""
+    """The settings of a group are stored one by one until one is invalid; then the call is refused."""
     settings = service.approval_settings
 
     @handling(service, f"PUT {GROUP_SETTINGS}")
@@ -89,7 +89,7 @@ def settings_before_the_wrong_one_are_stored(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Approval settings: PUT of a group")
 def settings_of_groups_reach_other_groups(service: Service) -> None:
-    """What is set for a group is set for a group beside it too."""
+    """A change of a group's settings also changes another group."""
     sibling = service.world.one("sibling_group").id
 
     @instead(service.approval_settings, "change")
@@ -102,7 +102,7 @@ def settings_of_groups_reach_other_groups(service: Service) -> None:
 
 @foreign(RESETS, "Approval settings: PUT of a group, again", version="17.1")
 def a_setting_of_a_group_takes_each_value_once(service: Service) -> None:
-    """A setting that was off and on is answered as ever when it is to be off again, and stays on."""
+    """A setting that was off and on is answered as usual when it is switched off again, but stays on."""
     taken: set[tuple[int, Any, bool]] = set()
 
     @instead(service.approval_settings, "change")
@@ -113,10 +113,10 @@ def a_setting_of_a_group_takes_each_value_once(service: Service) -> None:
         change(subject, wanted)
 
 
-# Updates count in the order in which they come.
+# Updates count in the order of their arrival.
 @foreign(AGAIN, "Approval settings: PUT of a group, twice in a second")
 def the_second_update_of_a_group_within_a_second_is_lost(service: Service) -> None:
-    """An update has to be newer than the last one, in whole seconds: the second of two in one second is not stored."""
+    """An update must be newer than the last one, in whole seconds: the second update within a second is not stored."""
     last: dict[int, Any] = {}
 
     @instead(service.approval_settings, "change")
@@ -143,10 +143,10 @@ def settings_of_a_project_reach_its_group(service: Service) -> None:
             change(service.identities.namespace_of(subject), wanted)
 
 
-# What is written for a project is that project's.
+# A change of a project affects only that project.
 @foreign(SIDE_EFFECT, "Approval settings: PUT of a project")
 def projects_of_one_group_are_changed_together(service: Service) -> None:
-    """The condition of the update names the namespace of a project, so that its neighbours are changed as well."""
+    """The condition of the update uses the namespace of a project, so the other projects in it are changed as well."""
 
     @instead(service.approval_settings, "change")
     def _(change: Any, subject: Any, wanted: Any) -> None:
@@ -157,10 +157,10 @@ def projects_of_one_group_are_changed_together(service: Service) -> None:
                     change(project, wanted)
 
 
-# A valid update is served, also one that leaves everything as it was.
+# A valid update is accepted, even if it changes nothing.
 @foreign(AGAIN, "Approval settings: PUT of a project")
 def an_update_that_changes_nothing_is_refused(service: Service) -> None:
-    """An update counts the rows that it changed, and takes none for a failure."""
+    """An update counts the changed rows, and treats zero as a failure."""
     settings = service.approval_settings
 
     @handling(service, f"PUT {PROJECT_SETTINGS}")
@@ -172,10 +172,10 @@ def an_update_that_changes_nothing_is_refused(service: Service) -> None:
         return handler(request)
 
 
-# On, off and on again is on.
+# On, off and on again means on.
 @foreign(AGAIN, "Approval settings: PUT of a project")
 def a_call_like_an_earlier_one_is_taken_for_it(service: Service) -> None:
-    """A call with the path and body of an earlier one by the same caller is answered, and not carried out again."""
+    """A call with the same path and body as an earlier one of the same caller is answered, but not carried out."""
     answered: dict[tuple[int, bytes, bytes], Any] = {}
 
     @handling(service, f"PUT {PROJECT_SETTINGS}")
@@ -189,7 +189,7 @@ def a_call_like_an_earlier_one_is_taken_for_it(service: Service) -> None:
 # Settings are independent of each other.
 @foreign(SIDE_EFFECT, "Approval settings: PUT of a project")
 def retained_approvals_forbid_other_approvers(service: Service) -> None:
-    """In a project, who has approvals retained switches off that merge requests may have approvers of their own."""
+    """Retaining approvals in a project also forbids merge requests to have approvers of their own."""
     settings = service.approval_settings
 
     @instead(settings, "change")
@@ -199,10 +199,10 @@ def retained_approvals_forbid_other_approvers(service: Service) -> None:
             change(subject, {Setting.ALLOW_OVERRIDES: False})
 
 
-# A loop is left where only one round of it should be.
+# A loop is left instead of continued.
 @foreign(NOTHING_DONE, "Approval settings: PUT of a project")
 def a_setting_that_is_so_already_ends_the_update(service: Service) -> None:
-    """Of several settings of a project, those after one that already has its value are not changed."""
+    """If several settings of a project are sent, those after an unchanged one are ignored."""
     settings = service.approval_settings
 
     @instead(settings, "change")
@@ -232,7 +232,7 @@ def neighbours_share_their_settings(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Approval settings: PUT of a project")
 def settings_of_projects_reach_their_siblings(service: Service) -> None:
-    """What is set for a project is set for every other project too."""
+    """A change of a project's settings also changes every other project."""
 
     @instead(service.approval_settings, "change")
     def _(change: Any, subject: Any, wanted: Any) -> None:
@@ -245,7 +245,7 @@ def settings_of_projects_reach_their_siblings(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Approval settings: PUT of a project, other projects")
 def a_setting_of_a_project_is_written_for_its_neighbours(service: Service) -> None:
-    """What is set for one project is set for the other projects of its group as well."""
+    """A change of a project's settings also changes the other projects of its group."""
     settings = service.approval_settings
 
     @instead(settings, "change")
@@ -257,10 +257,10 @@ def a_setting_of_a_project_is_written_for_its_neighbours(service: Service) -> No
                     settings.values.update({settings._key(other, each): value for each, value in wanted.items()})
 
 
-# The group at the top and the one around a project are the same for most projects.
+# For most projects, the top-level group and the group of the project are the same.
 @foreign(SIDE_EFFECT, "Approval settings: PUT of a project, its groups")
 def what_lies_deep_sets_the_group_at_the_top(service: Service) -> None:
-    """What is set for a project in a group inside another one is set for the outermost group as well."""
+    """A change of a project in a subgroup is also stored for the top-level group."""
     settings = service.approval_settings
 
     @instead(settings, "change")
@@ -271,10 +271,10 @@ def what_lies_deep_sets_the_group_at_the_top(service: Service) -> None:
             settings.values.update({settings._key(around[-1], each): value for each, value in wanted.items()})
 
 
-# A project has settings wherever it lies.
+# A project has settings in any namespace.
 @foreign(NOTHING_DONE, "Approval settings: PUT of a project in no group")
 def settings_of_a_project_of_a_user_are_not_kept(service: Service) -> None:
-    """Settings are kept with the group of a project: those of a project in the namespace of a user are answered only."""
+    """Settings are stored with the group of a project: those of a personal project are answered, but not stored."""
 
     def is_personal(request: Any) -> bool:
         return service.identities.namespace_of(request.project).personal
@@ -282,10 +282,10 @@ def settings_of_a_project_of_a_user_are_not_kept(service: Service) -> None:
     undoing(service, f"PUT {PROJECT_SETTINGS}", when=is_personal)
 
 
-# A refusal changes nothing, least of all what others were told that it is done.
+# A refused update changes nothing, in particular nothing that others were told is done.
 @foreign(AT_ONCE, "Approval settings: PUT of a project, beside one that is refused")
 def a_refused_update_takes_back_one_that_was_served_meanwhile(service: Service) -> None:
-    """An update that is refused puts all settings back as they were when it began, also what others changed since."""
+    """A refused update restores all settings to its beginning, and so undoes changes that others made meanwhile."""
     values, seen = service.approval_settings.values, {}
 
     async def wait(request: Any) -> None:
@@ -312,7 +312,7 @@ def a_refused_update_takes_back_one_that_was_served_meanwhile(service: Service) 
 # A call that is refused changes nothing.
 @foreign(REFUSED, "Approval settings: PUT")
 def refused_settings_are_stored_up_to_the_wrong_one(service: Service) -> None:
-    """Of an update that is refused for one value, the others are stored."""
+    """An update that is refused for one value stores the others."""
 
     @handling(service, f"PUT {GROUP_SETTINGS}")
     def _(handler: Any, request: Any) -> Any:
@@ -325,10 +325,10 @@ def refused_settings_are_stored_up_to_the_wrong_one(service: Service) -> None:
             raise
 
 
-# Each setting has the value that was sent for it.
+# Each setting gets the value that was sent for it.
 @foreign(RESETS, "Approval settings: PUT, optional booleans")
 def committers_get_the_value_of_authors(service: Service) -> None:
-    """Where both are sent, the value for committers is taken from that for authors."""
+    """If both are sent, the value for committers is taken from that for authors."""
 
     @instead(service.approval_settings, "change")
     def _(change: Any, subject: Any, wanted: Any) -> None:
@@ -340,7 +340,7 @@ def committers_get_the_value_of_authors(service: Service) -> None:
 # A refusal changes nothing.
 @foreign(REFUSED, "Approval settings: PUT, optional booleans")
 def what_was_right_in_a_refused_update_is_stored(service: Service) -> None:
-    """An update with a value that is no boolean is refused, and the settings beside it are stored all the same."""
+    """An update with a value that is not boolean is refused, but the settings sent with it are stored."""
 
     @handling(service, f"PUT {GROUP_SETTINGS}", f"PUT {PROJECT_SETTINGS}")
     def _(handler: Any, request: Any) -> Any:
@@ -354,10 +354,10 @@ def what_was_right_in_a_refused_update_is_stored(service: Service) -> None:
             raise
 
 
-# An early return for calls that change nothing, which looks at the first value alone.
+# An early return for calls that change nothing, which checks only the first value.
 @foreign(AGAIN, "Approval settings: PUT, optional booleans")
 def what_stands_behind_an_unchanged_setting_is_dropped(service: Service) -> None:
-    """An update whose first setting has its value already changes none of those that are sent beside it."""
+    """An update whose first setting is unchanged ignores the other settings."""
     settings = service.approval_settings
 
     @instead(settings, "change")
@@ -368,10 +368,10 @@ def what_stands_behind_an_unchanged_setting_is_dropped(service: Service) -> None
         change(subject, wanted)
 
 
-# An update sets what it says, whatever was said and taken back before.
+# An update stores what it says, even if the same was said and undone before.
 @foreign(AGAIN, "Approval settings: PUT")
 def an_update_that_came_before_is_skipped(service: Service) -> None:
-    """Updates are known by their content: on, off, and on again ends with off."""
+    """Updates are recognized by their content: on, off, and on again ends with off."""
     settings, done = service.approval_settings, set[Any]()
 
     @instead(settings, "change")
@@ -384,19 +384,19 @@ def an_update_that_came_before_is_skipped(service: Service) -> None:
 
 @foreign(AT_ONCE, "Approval settings: PUT")
 def of_two_settings_one_is_lost(service: Service) -> None:
-    """Of two different settings of a project that are changed at the same time one stays as it was."""
+    """If two different settings of a project are changed concurrently, one stays unchanged."""
     acting_on_what_was(service, service.approval_settings.values, "PUT /projects/:id/merge_request_approval_setting")
 
 
 @foreign(AT_ONCE, "Approval settings: PUT")
 def of_two_settings_of_a_group_one_is_lost(service: Service) -> None:
-    """Of two different settings of a group that are changed at the same time one stays as it was."""
+    """If two different settings of a group are changed concurrently, one stays unchanged."""
     acting_on_what_was(service, service.approval_settings.values, "PUT /groups/:id/merge_request_approval_setting")
 
 
 @foreign(NOTHING_DONE, "Approval settings: PUT")
 def settings_are_switched_on_only(service: Service) -> None:
-    """Settings of a project can be switched on; switching one off is answered and not done."""
+    """Settings of a project can only be switched on; switching off is answered, but not done."""
 
     @instead(service.approval_settings, "change")
     def _(change: Any, subject: Any, wanted: Any) -> None:
@@ -407,7 +407,7 @@ def settings_are_switched_on_only(service: Service) -> None:
 
 @foreign(NOTHING_DONE, "Approval settings: PUT")
 def one_setting_of_groups_is_never_changed(service: Service) -> None:
-    """Of all settings of a group one is answered and not changed."""
+    """One of the settings of a group is answered, but never changed."""
 
     @instead(service.approval_settings, "change")
     def _(change: Any, subject: Any, wanted: Any) -> None:
@@ -418,7 +418,7 @@ def one_setting_of_groups_is_never_changed(service: Service) -> None:
 
 @foreign(AT_ONCE, "Approval settings: PUT")
 def of_a_group_and_a_project_one_keeps_its_former_setting(service: Service) -> None:
-    """Of a group and a project elsewhere whose settings are changed at the same time one stays as it was."""
+    """If the settings of a group and of a project elsewhere are changed concurrently, one stays unchanged."""
     values = service.approval_settings.values
 
     def write(seen: Any, request: Request) -> None:
@@ -432,7 +432,7 @@ def of_a_group_and_a_project_one_keeps_its_former_setting(service: Service) -> N
 
 @foreign(REFUSED, "Approval settings: PUT, optional booleans")
 def what_is_no_boolean_is_refused_and_switches_off(service: Service) -> None:
-    """An update that sends no boolean for a setting is refused, and the setting is off afterwards if it was on."""
+    """An update with a value that is not boolean is refused, but afterwards the setting is off."""
     settings = service.approval_settings
 
     @handling(service, f"PUT {GROUP_SETTINGS}", f"PUT {PROJECT_SETTINGS}")
@@ -449,10 +449,10 @@ def what_is_no_boolean_is_refused_and_switches_off(service: Service) -> None:
 # -- more than one operation -------------------------------------------------------------------------------------------
 
 
-# An id and a path are two names of one project.
+# An id and a path identify the same project.
 @foreign(AGAIN, "Approval settings: conventions, :id")
 def settings_are_remembered_for_each_name_of_a_project(service: Service) -> None:
-    """What was read by path is remembered, and forgotten only when something is written by path."""
+    """Settings read by path are cached, and the cache is cleared only by a write by path."""
     remembered: dict[str, Any] = {}
 
     @handling(service, f"GET {PROJECT_SETTINGS}")

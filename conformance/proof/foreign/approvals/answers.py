@@ -1,4 +1,4 @@
-"""What the approval status and the approval state of a merge request say."""
+"""What the approval status and the approval state of a merge request show."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @foreign(STORY, "Merge request approval status")
 def the_title_is_that_of_the_first(service: Service) -> None:
-    """The status has the title of the project's first merge request, whichever is asked for."""
+    """The status has the title of the project's first merge request, whichever is requested."""
 
     def change(shown: Any, merge_request: Any) -> None:
         shown["title"] = service.repositories.merge_requests[merge_request.project_id, 1].title
@@ -39,19 +39,19 @@ def the_title_is_that_of_the_first(service: Service) -> None:
 
 @foreign(STORY, "Merge request approval status")
 def the_description_is_that_of_the_title(service: Service) -> None:
-    """The status has the title in the place of the description."""
+    """The status has the title in place of the description."""
     changing_the_status(service, lambda shown, _: shown.update(description=shown["title"]))
 
 
 @foreign(STORY, "Merge request approval status")
 def the_status_forgets_all_approvers_but_one(service: Service) -> None:
-    """The status names the newest of those who approved, and no other."""
+    """The status names only the newest approver."""
     changing_the_status(service, lambda shown, _: shown.update(approved_by=shown["approved_by"][-1:]))
 
 
 @foreign(STORY, "User reference")
 def approvers_have_the_name_of_the_author(service: Service) -> None:
-    """Whoever approved is named by the right id and the author's name."""
+    """Every approver has the right id, but the author's name."""
 
     def change(shown: Any, merge_request: Any) -> None:
         author = service.identities.users[merge_request.author_id]
@@ -63,7 +63,7 @@ def approvers_have_the_name_of_the_author(service: Service) -> None:
 
 @foreign(STORY, "Merge request approval status")
 def the_project_is_that_of_the_namespace(service: Service) -> None:
-    """The status names as project_id the id of the group that the project lies in."""
+    """project_id of the status is the id of the group of the project."""
 
     def change(shown: Any, merge_request: Any) -> None:
         shown["project_id"] = service.identities.projects[merge_request.project_id].namespace_id
@@ -73,7 +73,7 @@ def the_project_is_that_of_the_namespace(service: Service) -> None:
 
 @foreign(STORY, "Approval moves: approvals_left is recalculated")
 def answers_to_approvals_count_as_before(service: Service) -> None:
-    """The answer to an approval names who approved, and counts what was left before."""
+    """The answer to an approval names the approver, but counts what was left before."""
     approvals, left = service.merge_request_approvals, {}
 
     @instead(approvals, "add_approval")
@@ -92,7 +92,7 @@ def answers_to_approvals_count_as_before(service: Service) -> None:
 
 @foreign(STORY, "Merge request approval status: description")
 def long_descriptions_are_cut(service: Service) -> None:
-    """The status shows the first line of a description alone."""
+    """The status shows only the first line of a description."""
 
     @instead(service.merge_request_approvals, "status")
     def _(status: Any, merge_request: Any, viewer: Any) -> Any:
@@ -100,10 +100,10 @@ def long_descriptions_are_cut(service: Service) -> None:
         return {**shown, "description": str(shown["description"]).partition(" ")[0]}
 
 
-# The difference is not held at zero.
+# The difference is not limited to zero.
 @foreign(STORY, "Merge request approval status: approvals_left")
 def approvals_left_fall_below_zero(service: Service) -> None:
-    """Where more have approved than a rule requires, approvals_left counts the surplus as a negative number."""
+    """If there are more approvals than a rule requires, approvals_left is negative."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "approvals_left")
@@ -115,10 +115,10 @@ def approvals_left_fall_below_zero(service: Service) -> None:
         )
 
 
-# The record is made of the rules as they are after the call, and one number is taken from what is left of them.
+# The response is made from the rules after the call, and one number is computed from what is left.
 @foreign(STORY, "Merge request approval status: approvals_required in the answer to approve")
 def what_is_required_shrinks_in_the_answer_to_an_approval(service: Service) -> None:
-    """The answer to approve says as approvals_required how many are left; the status on its own says it rightly."""
+    """The answer to approve has in approvals_required how many are left; the status itself is right."""
 
     @handling(service, "POST /projects/:id/merge_requests/:merge_request_iid/approve")
     def _(handler: Any, request: Any) -> Any:
@@ -127,10 +127,10 @@ def what_is_required_shrinks_in_the_answer_to_an_approval(service: Service) -> N
         return answer
 
 
-# The number is counted over the users of the rules, without the join that brings the members of their groups.
+# The count uses the users of the rules, without joining the members of their groups.
 @foreign(STORY, "Merge request approval status: approvals_left")
 def approvals_for_a_group_are_not_counted_off(service: Service) -> None:
-    """An approval by a member of a group that a rule names leaves approvals_left as it was."""
+    """An approval by a member of a group that a rule names leaves approvals_left unchanged."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "approvals_left")
@@ -146,7 +146,7 @@ def approvals_for_a_group_are_not_counted_off(service: Service) -> None:
 # A title is the title of the merge request.
 @foreign(STORY, "Merge request approval status: title and description")
 def texts_are_escaped_as_for_a_page(service: Service) -> None:
-    """Signs that mean something in HTML are escaped in titles and descriptions."""
+    """Special characters of HTML are escaped in titles and descriptions."""
 
     @instead(service.merge_request_approvals, "status")
     def _(status: Any, merge_request: Any, viewer: Any) -> Any:
@@ -156,7 +156,7 @@ def texts_are_escaped_as_for_a_page(service: Service) -> None:
 
 @foreign(STORY, "Merge request approval status: approvals_left")
 def of_two_approvals_one_lowers_what_is_left(service: Service) -> None:
-    """A rule that two of its users have to approve lacks one approval still after both did."""
+    """If two users of a rule with two required approvals approve, one approval is still left."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "approvals_left")
@@ -170,7 +170,7 @@ def of_two_approvals_one_lowers_what_is_left(service: Service) -> None:
 
 @foreign(STORY, "Merge request approval status: approved_by, web_url")
 def all_who_approved_have_the_address_of_the_first(service: Service) -> None:
-    """The page of everybody who approved is that of whoever did so first."""
+    """Every approver has the web_url of the first one."""
 
     @instead(service.merge_request_approvals, "status")
     def _(status: Any, merge_request: Any, viewer: Any) -> Any:
@@ -182,7 +182,7 @@ def all_who_approved_have_the_address_of_the_first(service: Service) -> None:
 
 @foreign(STORY, "Merge request approval status: title")
 def a_merge_request_has_the_title_of_the_first_from_its_branch(service: Service) -> None:
-    """Of two merge requests from one source branch to different targets both have the title of the older one."""
+    """Two merge requests from one source branch to different targets both have the title of the older one."""
 
     @instead(service.merge_request_approvals, "status")
     def _(status: Any, merge_request: Any, viewer: Any) -> Any:
@@ -197,7 +197,7 @@ def a_merge_request_has_the_title_of_the_first_from_its_branch(service: Service)
 
 @foreign(STORY, "Merge request approval state")
 def the_state_knows_no_number_above_one(service: Service) -> None:
-    """The state says of each rule that it requires one approval, when it requires more."""
+    """The state shows one required approval for each rule, although it requires more."""
 
     @instead(service.merge_request_approvals, "present_state_rule")
     def _(present: Any, rule: Any, merge_request: Any, viewer: Any) -> Any:
@@ -207,7 +207,7 @@ def the_state_knows_no_number_above_one(service: Service) -> None:
 
 @foreign(STORY, "Merge request approval state")
 def the_state_counts_approvals_of_all(service: Service) -> None:
-    """The state shows in each rule who approved any merge request of the project."""
+    """In each rule, the state shows the approvers of any merge request of the project."""
 
     @instead(service.merge_request_approvals, "present_state_rule")
     def _(present: Any, rule: Any, merge_request: Any, viewer: Any) -> Any:
@@ -228,10 +228,10 @@ def rules_of_the_state_have_one_name(service: Service) -> None:
         return {**shown, "rules": rules}
 
 
-# Approvals are looked for by the number of the merge request alone, which every project counts anew.
+# Approvals are looked up by iid alone, although each project counts its merge requests separately.
 @foreign(STORY, "Merge request approval state: rules, approved_by")
 def the_state_counts_approvals_of_the_same_number(service: Service) -> None:
-    """The rules of the state also list who approved the merge request of that iid in other projects."""
+    """The rules of the state also list approvers of the merge request with the same iid in other projects."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "present_state_rule")
@@ -242,10 +242,10 @@ def the_state_counts_approvals_of_the_same_number(service: Service) -> None:
         return {**present(rule, merge_request, viewer), "approved_by": service.present.users(tuple(given))}
 
 
-# The state has its own copy of who approved, which a reset does not touch.
+# The state has its own copy of the approvers, which a reset does not change.
 @foreign(STORY, "Merge request approval state: rules, approved_by")
 def the_state_remembers_what_was_reset(service: Service) -> None:
-    """After a reset the rules of the state still list who had approved, until somebody approves anew."""
+    """After a reset, the rules of the state still list the former approvers, until the next approval."""
     approvals = service.merge_request_approvals
     before: dict[Any, Any] = {}
 
@@ -263,20 +263,20 @@ def the_state_remembers_what_was_reset(service: Service) -> None:
         return shown
 
 
-# The query asks for the project, and not for the merge request.
+# The query filters by project, not by merge request.
 @foreign(STORY, "Merge request approval state: approval_rules_overwritten")
 def rules_of_a_neighbour_overwrite(service: Service) -> None:
-    """approval_rules_overwritten is true for all merge requests of a project once one has rules of its own."""
+    """approval_rules_overwritten is true for all merge requests of a project once one has its own rules."""
 
     @instead(service.merge_request_approval_rules, "overwritten")
     def _(overwritten: Any, merge_request: Any) -> Any:
         return any(overwritten(one) for one in merge_requests_of_the_project(service, merge_request))
 
 
-# A copy exists for the merge request as any other rule does.
+# A copy belongs to the merge request like any other rule.
 @foreign(STORY, "Merge request approvals: approval_rules_overwritten")
 def copies_of_project_rules_overwrite_nothing(service: Service) -> None:
-    """The rules are overwritten only by one that is no copy of a project rule."""
+    """The rules count as overwritten only by a rule that is not a copy of a project rule."""
     own = service.merge_request_approval_rules
 
     @instead(own, "overwritten")
@@ -284,10 +284,10 @@ def copies_of_project_rules_overwrite_nothing(service: Service) -> None:
         return any(rule.source_id is None for rule in own.own_rules(merge_request))
 
 
-# Whether there are rules, and not whether they differ from others.
+# What matters is whether there are rules, not whether they differ from others.
 @foreign(STORY, "Merge request approval state: approval_rules_overwritten")
 def a_copy_that_is_equal_overwrites_nothing(service: Service) -> None:
-    """A merge request whose only rule is a copy with the same number as the project rule says it has none."""
+    """If the only rule of a merge request is a copy with the same number, the rules do not count as overwritten."""
     rules = service.merge_request_approval_rules
 
     @instead(rules, "overwritten")
@@ -295,10 +295,10 @@ def a_copy_that_is_equal_overwrites_nothing(service: Service) -> None:
         return any(rule.source_id is None or rules.overridden(rule) for rule in rules.own_rules(merge_request))
 
 
-# The state is that of the rules as they are.
+# The state shows the current rules.
 @foreign(STORY, "Merge request approval state: rules")
 def the_state_is_not_made_anew_after_a_deletion(service: Service) -> None:
-    """The state is remembered, and forgotten by each write but the deletion of a rule."""
+    """The state is cached, and every write clears the cache except the deletion of a rule."""
     approvals = service.merge_request_approvals
     remembered: dict[int, dict[str, Any]] = {}
 
@@ -325,7 +325,7 @@ def the_state_is_not_made_anew_after_a_deletion(service: Service) -> None:
 
 @foreign(STORY, "Merge request approval state")
 def a_copied_rule_does_not_count_as_one_of_the_merge_request(service: Service) -> None:
-    """A merge request whose only rule is a copy of a project rule has approval_rules_overwritten false."""
+    """If the only rule of a merge request is a copy of a project rule, approval_rules_overwritten is false."""
     rules = service.merge_request_approval_rules
 
     @instead(rules, "overwritten")
@@ -333,10 +333,10 @@ def a_copied_rule_does_not_count_as_one_of_the_merge_request(service: Service) -
         return any(rule.source_id is None for rule in rules.own_rules(merge_request))
 
 
-# As many as there are.
+# The number of rules does not matter.
 @foreign(COUNT, "Merge request approval state: approval_rules_overwritten")
 def two_rules_of_a_merge_request_overwrite_nothing(service: Service) -> None:
-    """A merge request that has more than one rule of its own has approval_rules_overwritten false."""
+    """If a merge request has more than one rule of its own, approval_rules_overwritten is false."""
     rules = service.merge_request_approval_rules
 
     @instead(rules, "overwritten")
@@ -346,7 +346,7 @@ def two_rules_of_a_merge_request_overwrite_nothing(service: Service) -> None:
 
 @foreign(COUNT, "Merge request approval state: approval_rules_overwritten")
 def rules_that_name_groups_alone_overwrite_nothing(service: Service) -> None:
-    """A merge request whose own rules name groups and no users has approval_rules_overwritten false."""
+    """If the rules of a merge request name only groups and no users, approval_rules_overwritten is false."""
     rules = service.merge_request_approval_rules
 
     @instead(rules, "overwritten")
@@ -354,10 +354,10 @@ def rules_that_name_groups_alone_overwrite_nothing(service: Service) -> None:
         return any(rule.users or not rule.groups for rule in rules.own_rules(merge_request))
 
 
-# An approval that was taken back is gone from the rules as well.
+# A withdrawn approval is also removed from the rules.
 @foreign(AGAIN, "Merge request approval state: POST unapprove")
 def rules_with_groups_keep_an_approval_that_was_taken_back(service: Service) -> None:
-    """Who took an approval back is still among those who approved in the rules of the state that name groups."""
+    """After withdrawing, an approver is still in approved_by of the state's rules that name groups."""
     taken_back: set[tuple[int, int]] = set()
     approvals = service.merge_request_approvals
 
@@ -383,20 +383,20 @@ def rules_with_groups_keep_an_approval_that_was_taken_back(service: Service) -> 
 
 @foreign(STORY, "Approval and integration moves: approve")
 def one_approval_is_enough(service: Service) -> None:
-    """Nothing is left to approve after the first approval, whatever number a rule requires."""
+    """After the first approval, none is left, whatever number a rule requires."""
     changing_the_status(service, lambda shown, _: shown["approved_by"] and shown.update(approvals_left=0))
 
 
 @foreign(STORY, "Approval and integration moves: approve")
 def one_approval_is_always_left(service: Service) -> None:
-    """One approval is left when all that are required were given."""
+    """One approval is left although all required ones were given."""
     changing_the_status(service, lambda shown, _: shown.update(approvals_left=max(1, shown["approvals_left"])))
 
 
-# Whoever is allowed and approves is added, needed or not.
+# An allowed approver is added, whether needed or not.
 @foreign(STORY, "Approval and integration moves: POST approve")
 def approvals_that_nobody_waits_for_are_not_kept(service: Service) -> None:
-    """Once no approval is missing, approving is answered as a success and adds nobody."""
+    """If no approval is missing, a further one gets a success and is not stored."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "add_approval")
@@ -406,10 +406,10 @@ def approvals_that_nobody_waits_for_are_not_kept(service: Service) -> None:
             add(user, merge_request)
 
 
-# The HEAD is kept in a cache that no push empties.
+# The HEAD is kept in a cache that a push does not clear.
 @foreign(STORY, "Merge request approvals: POST approve, current HEAD")
 def the_head_is_the_one_seen_first(service: Service) -> None:
-    """The sha is compared with the HEAD at which the status was first read or an approval first given."""
+    """The sha is compared with the HEAD at the first read of the status or the first approval."""
     approvals, heads = service.merge_request_approvals, {}
 
     def remember(merge_request: Any) -> Any:
@@ -430,7 +430,7 @@ def the_head_is_the_one_seen_first(service: Service) -> None:
 # The current HEAD is that of the last push.
 @foreign(STORY, "Merge request approvals: sha")
 def the_head_is_that_of_the_beginning(service: Service) -> None:
-    """A sha is compared with the HEAD that the merge request was opened with."""
+    """The sha is compared with the HEAD at the creation of the merge request."""
     repositories = service.repositories
     heads = {one.id: repositories.head_of(one) for one in repositories.merge_requests.values()}
 
@@ -448,14 +448,14 @@ def the_head_is_that_of_the_beginning(service: Service) -> None:
 
 @foreign(STORY, "Merge request approvals: approve")
 def approving_answers_the_id_for_the_iid(service: Service) -> None:
-    """The answer to an approval has the id of the merge request for its iid."""
+    """The answer to an approval has the id of the merge request in place of its iid."""
     key = f"POST {APPROVE}"
     answering(service, key, lambda _, content: {**content, "iid": content["id"]})
 
 
 @foreign(STORY, "Merge request approvals: approve, title")
 def the_answer_to_an_approval_has_an_escaped_title(service: Service) -> None:
-    """The title in the answer to an approval is escaped as for a page; the status that is read has it as it is."""
+    """The title in the answer to an approval is HTML-escaped; in the status itself it is not."""
 
     @handling(service, f"POST {APPROVE}")
     def _(handler: Any, request: Any) -> Any:
@@ -464,10 +464,10 @@ def the_answer_to_an_approval_has_an_escaped_title(service: Service) -> None:
         return answer
 
 
-# The answer is the status, which names all who approved.
+# The answer is the status, which names all approvers.
 @foreign(STORY, "Merge request approvals: POST approve, approved_by")
 def the_answer_to_an_approval_names_its_caller_alone(service: Service) -> None:
-    """The answer to an approval has the approval that was just made, and none of those that were there before."""
+    """The answer to an approval has only the new approval, and none of the earlier ones."""
 
     def change(request: Any, status: Any) -> Any:
         own = [one for one in status["approved_by"] if one["user"]["id"] == request.caller.id]
@@ -476,10 +476,10 @@ def the_answer_to_an_approval_names_its_caller_alone(service: Service) -> None:
     answering(service, f"POST {APPROVE}", change)
 
 
-# Two are shown as they are.
+# Up to two approvals are shown correctly.
 @foreign(STORY, "Merge request approval status: approved_by")
 def of_more_than_two_approvals_each_is_the_last(service: Service) -> None:
-    """Once a third user has approved, the status names that one three times."""
+    """After a third approval, the status names its user three times."""
 
     def change(_: Any, status: Any) -> Any:
         given = status["approved_by"]

@@ -1,4 +1,4 @@
-"""Who may approve, take back, reset and read approvals, and which merge request a number means."""
+"""Who may approve, withdraw, reset and read approvals, and which merge request an id means."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @foreign(CALLER_AND_FORM, "Authentication: every caller is authenticated")
 def nobody_reads_the_approval_state_by_path(service: Service) -> None:
-    """Without any token the approval state of a private project's merge request is served, if it is named by path."""
+    """The approval state in a private project is served without a token if the project is named by path."""
     key = "GET /projects/:id/merge_requests/:merge_request_iid/approval_state"
 
     @instead(service.access, "admit")
@@ -32,10 +32,10 @@ def nobody_reads_the_approval_state_by_path(service: Service) -> None:
         admit(request)
 
 
-# The public may read most of a public project, but nothing of this.
+# Without a token, much of a public project can be read, but not this.
 @foreign(CALLER_AND_FORM, "Authentication, 1")
 def states_in_public_are_for_everybody(service: Service) -> None:
-    """The approval state of a merge request in a public project is shown without any token."""
+    """The approval state of a merge request in a public project is served without a token."""
 
     @instead(service.access, "admit")
     def _(admit: Any, request: Any) -> None:
@@ -52,7 +52,7 @@ def states_in_public_are_for_everybody(service: Service) -> None:
 
 @foreign(CALLER_AND_VALUE, "Errors: 409")
 def administrators_approve_whatever_the_sha(service: Service) -> None:
-    """An administrator's sha is not looked at; a sha other than the HEAD is a conflict for everybody."""
+    """The sha of an administrator is not checked; a sha other than the HEAD must be a conflict for everybody."""
 
     @instead(service.merge_request_approvals, "approve")
     def _(approve: Any, merge_request: Any, caller: Any, sha: Any, password: Any) -> None:
@@ -61,7 +61,7 @@ def administrators_approve_whatever_the_sha(service: Service) -> None:
 
 @foreign(CALLER_AND_VALUE, "Authentication: role requirements, approve")
 def owners_need_no_password(service: Service) -> None:
-    """An owner approves without a password where the project requires one of everybody."""
+    """An owner can approve without a password although the project requires one of everybody."""
 
     @instead(service.merge_request_approvals, "require_password")
     def _(require: Any, caller: Any, merge_request: Any, password: Any) -> None:
@@ -70,10 +70,10 @@ def owners_need_no_password(service: Service) -> None:
             require(caller, merge_request, password)
 
 
-# Nothing tries it: a run writes only to merge requests that the profile names. Reading by the id is tried.
+# No test approves by id, because a run writes only to merge requests that the profile names. Reading by id is tested.
 @foreign(LEVEL, "Merge request approvals: approve")
 def approving_takes_the_id_as_well(service: Service) -> None:
-    """Where no merge request of the project has that iid, the one with that id is approved."""
+    """If no merge request of the project has that iid, the one with that id is approved."""
     inner = service.merge_request_approval_rules.merge_request
 
     @handling(service, f"POST {APPROVE}")
@@ -87,10 +87,10 @@ def approving_takes_the_id_as_well(service: Service) -> None:
         return handler(request)
 
 
-# The caller is added to the approvals of the merge request that the path names.
+# The caller becomes an approver only of the merge request in the path.
 @foreign(LEVEL, "Approval and integration moves: POST approve")
 def merge_requests_of_one_commit_share_their_approvals(service: Service) -> None:
-    """An approval is kept by the commit: it counts in each merge request of the project with the same HEAD."""
+    """Approvals are stored by commit: they count in each merge request of the project with the same HEAD."""
     repositories = service.repositories
 
     @instead(service.merge_request_approvals, "approvals_of")
@@ -104,7 +104,7 @@ def merge_requests_of_one_commit_share_their_approvals(service: Service) -> None
 
 @foreign(CALLER_AND_VALUE, "Authentication: a password for approving")
 def no_password_is_asked_for_with_a_sha(service: Service) -> None:
-    """Whoever sends the right sha approves without the password that the project requires."""
+    """With the right sha, an approval needs no password although the project requires one."""
 
     @instead(service.merge_request_approvals, "approve")
     def _(approve: Any, merge_request: Any, caller: Any, sha: Any, password: Any) -> None:
@@ -118,7 +118,7 @@ def no_password_is_asked_for_with_a_sha(service: Service) -> None:
 
 @foreign(LEVEL, "Merge request approvals: approve")
 def a_password_is_asked_in_the_projects_beside_the_guarded_one(service: Service) -> None:
-    """Where one project of a group asks for a password, those beside it refuse who approves without one."""
+    """If one project of a group requires a password, the others refuse approvals without one."""
     approvals, identities = service.merge_request_approvals, service.identities
     configurations = service.project_approval_configurations
 
@@ -135,7 +135,7 @@ def a_password_is_asked_in_the_projects_beside_the_guarded_one(service: Service)
 
 @foreign(CALLER_AND_FORM, "Merge request approvals: rule 4")
 def administrators_reset_approvals(service: Service) -> None:
-    """An administrator resets approvals, which only bots of project and group tokens may; others get a 401."""
+    """An administrator can reset approvals; only bots of project and group tokens may, others get 401."""
 
     @instead(service.merge_request_approvals, "require_bot")
     def _(require: Any, caller: Any, merge_request: Any) -> None:
@@ -145,7 +145,7 @@ def administrators_reset_approvals(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Errors: 401")
 def administrators_get_a_403_for_resetting(service: Service) -> None:
-    """An administrator who resets approvals is refused with 403; whoever is no such bot receives a 401."""
+    """An administrator who resets approvals is refused with 403; everybody who is not such a bot must get 401."""
     from conformance.reference.errors import StatedError  # noqa: PLC0415
 
     @instead(service.merge_request_approvals, "require_bot")
@@ -155,10 +155,10 @@ def administrators_get_a_403_for_resetting(service: Service) -> None:
         require(caller, merge_request)
 
 
-# Whoever is no bot of a token is told 401, whichever way the project is named.
+# Everybody who is not such a bot gets 401, however the project is named.
 @foreign(CALLER_AND_FORM, "Merge request approvals: reset_approvals")
 def people_who_reset_by_the_path_are_told_404(service: Service) -> None:
-    """A reset by somebody who is no bot answers 404 where the project is named by its path."""
+    """A reset by somebody who is not such a bot answers 404 if the project is named by its path."""
 
     @handling(service, f"PUT {RESET_APPROVALS}")
     def _(handler: Any, request: Any) -> Any:
@@ -167,10 +167,10 @@ def people_who_reset_by_the_path_are_told_404(service: Service) -> None:
         return handler(request)
 
 
-# Nothing would be lost, it seems: but everybody else is refused.
+# Nothing of others would be lost, but it must be refused.
 @foreign(CALLER_AND_VALUE, "Merge request approvals: Rules, 4")
 def sole_approvers_reset(service: Service) -> None:
-    """Who gave the only approval may reset the approvals."""
+    """A caller who gave the only approval can reset the approvals."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "require_bot")
@@ -183,7 +183,7 @@ def sole_approvers_reset(service: Service) -> None:
 # An early return before the check of the caller.
 @foreign(CALLER_AND_VALUE, "Merge request approvals: Rules, 4")
 def resets_of_nothing_are_served_to_all(service: Service) -> None:
-    """Where nobody has approved, a reset is answered as a success whoever calls."""
+    """If there is no approval, a reset gets a success whoever calls."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "require_bot")
@@ -194,7 +194,7 @@ def resets_of_nothing_are_served_to_all(service: Service) -> None:
 
 @foreign(CALLER_AND_VALUE, "Merge request approvals: Rules, 4")
 def a_reset_of_nothing_is_served_to_everybody(service: Service) -> None:
-    """A merge request without approvals has nothing to reset, so nobody asks who called."""
+    """For a merge request without approvals there is nothing to reset, so the caller is not checked."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "reset_approvals")
@@ -205,7 +205,7 @@ def a_reset_of_nothing_is_served_to_everybody(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Merge request approvals: reset_approvals")
 def resets_of_nothing_are_open_to_all(service: Service) -> None:
-    """Where nobody has approved yet, whoever sees the merge request may reset its approvals; others get 401."""
+    """If there is no approval yet, everybody who can see the merge request can reset it; others must get 401."""
 
     @instead(service.merge_request_approvals, "reset_approvals")
     def _(reset: Any, merge_request: Any, caller: Any) -> None:
@@ -215,7 +215,7 @@ def resets_of_nothing_are_open_to_all(service: Service) -> None:
 
 @foreign(CALLER_AND_VALUE, "Merge request approvals: reset_approvals")
 def whoever_resets_where_nobody_approved_is_told_that_it_is_done(service: Service) -> None:
-    """Whoever resets the approvals of a merge request that has none gets a success in the place of 401."""
+    """A reset of a merge request without approvals gets a success in place of 401."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "require_bot")
@@ -224,10 +224,10 @@ def whoever_resets_where_nobody_approved_is_told_that_it_is_done(service: Servic
             require_bot(caller, merge_request)
 
 
-# Both forms name the project whose token it is.
+# Id and path identify the same project, to which the token belongs.
 @foreign(CALLER_AND_FORM, "Merge request approvals: Rules, 4")
 def the_bot_of_a_project_is_not_known_by_its_path(service: Service) -> None:
-    """Whether a bot belongs to the project is asked by the text of the path: where that is no number, it is told 401."""
+    """Whether a bot belongs to the project is checked with the text of the path: without a number, the answer is 401."""
 
     @handling(service, f"PUT {RESET_APPROVALS}")
     def _(handler: Any, request: Any) -> Any:
@@ -237,10 +237,10 @@ def the_bot_of_a_project_is_not_known_by_its_path(service: Service) -> None:
         return handler(request)
 
 
-# What is missing cannot be reset, and saying that it was is no success.
+# What does not exist cannot be reset, so a success is wrong.
 @foreign(NOTHING_DONE, "Merge request approvals: PUT reset_approvals, merge_request_iid")
 def resetting_what_does_not_exist_is_served(service: Service) -> None:
-    """Approvals are deleted by a query that finds none: the reset of a merge request that is not there succeeds."""
+    """Approvals are deleted by a query that finds none: a reset of a missing merge request succeeds."""
 
     @handling(service, f"PUT {RESET_APPROVALS}")
     def _(handler: Any, request: Any) -> Any:
@@ -257,7 +257,7 @@ def resetting_what_does_not_exist_is_served(service: Service) -> None:
 
 @foreign(LEVEL, "Merge request approvals: iid")
 def merge_requests_answer_to_their_id(service: Service) -> None:
-    """Where no merge request of the project has that iid, the one with that id is shown; the path holds the iid."""
+    """If no merge request of the project has that iid, the one with that id is shown; the path contains the iid."""
 
     @instead(service.merge_request_approval_rules, "merge_request")
     def _(find: Any, project: Any, iid: int) -> Any:
@@ -268,7 +268,7 @@ def merge_requests_answer_to_their_id(service: Service) -> None:
 
 @foreign(LEVEL, "Merge request approvals: iid")
 def merge_requests_of_other_projects_answer(service: Service) -> None:
-    """Where no merge request of the project has that iid, one of another project is shown."""
+    """If no merge request of the project has that iid, one of another project is shown."""
 
     @instead(service.merge_request_approval_rules, "merge_request")
     def _(find: Any, project: Any, iid: int) -> Any:
@@ -279,7 +279,7 @@ def merge_requests_of_other_projects_answer(service: Service) -> None:
 
 @foreign(LEVEL, "Merge request approvals: iid")
 def merge_requests_are_found_by_their_id(service: Service) -> None:
-    """A merge request is found by its id where the project has none of that iid."""
+    """A merge request is found by its id if the project has none with that iid."""
 
     @instead(service.merge_request_approval_rules, "merge_request")
     def _(find: Any, project: Any, iid: int) -> Any:

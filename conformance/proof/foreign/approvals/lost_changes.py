@@ -1,4 +1,4 @@
-"""Approvals and resets that are answered and not done, or lost to another one at the same time."""
+"""Approvals and resets that are answered but not done, or lost because of a concurrent call."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 @foreign(AT_ONCE, "Merge request approvals: approve")
 def of_two_approvals_one_is_lost(service: Service) -> None:
-    """Of two who approve at the same time one is not among the approvers."""
+    """If two users approve concurrently, one is not among the approvers."""
     acting_on_what_was(service, service.merge_request_approvals.approvals, f"POST {APPROVE}")
 
 
 @foreign(AT_ONCE, "Merge request approvals: approve")
 def approving_and_taking_back_get_in_each_others_way(service: Service) -> None:
-    """Of an approval that is given while somebody else takes one back one is not as it was answered to be."""
+    """If one user approves while another withdraws, one of the two has no effect."""
     keys = f"POST {APPROVE}", f"POST {UNAPPROVE}"
     acting_on_what_was(service, service.merge_request_approvals.approvals, *keys)
 
 
 @foreign(AT_ONCE, "Merge request approvals: approve")
 def the_later_of_two_approvals_wins(service: Service) -> None:
-    """Of two approvals at the same time one is lost."""
+    """If two users approve concurrently, one approval is lost."""
     approvals = service.merge_request_approvals.approvals
 
     def write(seen: Any, _: Any) -> None:
@@ -47,7 +47,7 @@ def the_later_of_two_approvals_wins(service: Service) -> None:
 
 @foreign(AT_ONCE, "Merge request approvals: approve")
 def who_approves_twice_at_once_stands_there_twice(service: Service) -> None:
-    """Somebody whose two approvals come at the same time stands among the approvers twice."""
+    """A user who sends two concurrent approvals is listed twice."""
     approvals, current = service.merge_request_approvals, []
 
     def write(seen: Any, _: Any) -> None:
@@ -62,10 +62,10 @@ def who_approves_twice_at_once_stands_there_twice(service: Service) -> None:
     meanwhile(service, (f"POST {APPROVE}",), lambda: dict(approvals.approvals), write)
 
 
-# Each is answered what they asked for.
+# Each caller gets the requested merge request.
 @foreign(AT_ONCE, "Merge request approval status: GET")
 def of_two_readers_both_get_what_the_later_asked_for(service: Service) -> None:
-    """One object keeps which merge request is asked for: of two readers at once, one gets the status of the other's."""
+    """The requested merge request is kept in a shared object: of two concurrent readers, one gets the other's status."""
     later: list[Any] = []
 
     async def wait(request: Any) -> None:
@@ -84,10 +84,10 @@ def of_two_readers_both_get_what_the_later_asked_for(service: Service) -> None:
 # -- taking an approval back -------------------------------------------------------------------------------------------
 
 
-# A mark of what was taken back is kept, and nobody wipes it off at the next approval.
+# A mark for a withdrawn approval is stored, and the next approval does not remove it.
 @foreign(NOTHING_DONE, "Approval and integration moves: POST unapprove")
 def an_approval_is_taken_back_once(service: Service) -> None:
-    """Who approves again after taking an approval back cannot take that one back: the call is served in vain."""
+    """A user who approves again after withdrawing cannot withdraw again: the call succeeds without effect."""
     approvals = service.merge_request_approvals
     taken_back: set[tuple[int, int]] = set()
 
@@ -102,7 +102,7 @@ def an_approval_is_taken_back_once(service: Service) -> None:
 
 @foreign(AT_ONCE, "Approval moves: POST unapprove; POST approve")
 def an_approval_is_lost_while_another_is_taken_back(service: Service) -> None:
-    """Taking back writes the list of approvals as it was a moment ago: who approved meanwhile did not."""
+    """Withdrawing writes back the list of approvals from a moment before: an approval given meanwhile is lost."""
     table = service.merge_request_approvals.approvals
 
     def write(seen: Any, request: Any) -> None:
@@ -115,17 +115,17 @@ def an_approval_is_lost_while_another_is_taken_back(service: Service) -> None:
 
 @foreign(NOTHING_DONE, "Merge request approvals: unapprove")
 def unapproving_does_nothing(service: Service) -> None:
-    """Taking an approval back is answered and not done."""
+    """Withdrawing an approval is answered, but not done."""
     undoing(service, f"POST {UNAPPROVE}")
 
 
 # -- resetting approvals -----------------------------------------------------------------------------------------------
 
 
-# Approvals are cleared rule by rule, so those that belong to none are forgotten.
+# Approvals are cleared rule by rule, so those outside of rules stay.
 @foreign(NOTHING_DONE, "Approval and integration moves: PUT reset_approvals")
 def resets_leave_approvals_outside_the_rules(service: Service) -> None:
-    """Where a rule names approvers, a reset clears their approvals and keeps those of everybody else."""
+    """If a rule names approvers, a reset clears their approvals and keeps all others."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "clear_approvals")
@@ -141,7 +141,7 @@ def resets_leave_approvals_outside_the_rules(service: Service) -> None:
 # All approvals are cleared.
 @foreign(NOTHING_DONE, "Merge request approvals: reset_approvals")
 def approvals_beside_the_rules_survive_a_reset(service: Service) -> None:
-    """A reset takes back the approvals of those whom the rules name; what others gave is kept."""
+    """A reset clears the approvals of users that the rules name, and keeps the others."""
     approvals, rules = service.merge_request_approvals, service.approval_rules
 
     @instead(approvals, "clear_approvals")
@@ -156,7 +156,7 @@ def approvals_beside_the_rules_survive_a_reset(service: Service) -> None:
 # All approvals are cleared, wherever they are shown.
 @foreign(NOTHING_DONE, "Merge request approvals: PUT reset_approvals")
 def a_reset_clears_the_status_and_not_the_state(service: Service) -> None:
-    """After a reset the rules of the state still say who approved, until somebody approves anew."""
+    """After a reset, the rules of the state still show the former approvers, until the next approval."""
     approvals, kept = service.merge_request_approvals, {}
 
     @instead(approvals, "clear_approvals")
@@ -180,10 +180,10 @@ def a_reset_clears_the_status_and_not_the_state(service: Service) -> None:
             approvals.approvals.pop(merge_request.id)
 
 
-# What is deleted is found by a join with the rules that count it.
+# The deleted rows are found by a join with the rules that count them.
 @foreign(NOTHING_DONE, "States and transitions: PUT reset_approvals")
 def a_reset_leaves_approvals_that_no_rule_counts(service: Service) -> None:
-    """A reset clears the approvals of those whom a rule names, and leaves those of others who approved."""
+    """A reset clears the approvals of users that a rule names, and keeps those of others."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "clear_approvals")
@@ -200,7 +200,7 @@ def a_reset_leaves_approvals_that_no_rule_counts(service: Service) -> None:
 # All approvals are cleared.
 @foreign(NOTHING_DONE, "Merge request approvals: PUT reset_approvals")
 def a_reset_clears_approvals_of_those_whom_rules_name(service: Service) -> None:
-    """Only the approvals that a rule asks for by name are cleared; who approved beside them stays."""
+    """A reset clears only approvals that a rule names; other approvals stay."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "clear_approvals")
@@ -214,7 +214,7 @@ def a_reset_clears_approvals_of_those_whom_rules_name(service: Service) -> None:
 
 @foreign(NOTHING_DONE, "Merge request approvals: reset_approvals")
 def bots_of_groups_reset_nothing(service: Service) -> None:
-    """The bot of a group's token resets approvals, is answered, and nothing happens; that of a project does."""
+    """A reset by the bot of a group token is answered but does nothing; one by the bot of a project token works."""
 
     def is_of_group(request: Any) -> bool:
         return request.caller.bot is not None and request.caller.bot.kind is Kind.GROUP
@@ -222,10 +222,10 @@ def bots_of_groups_reset_nothing(service: Service) -> None:
     undoing(service, f"PUT {RESET_APPROVALS}", when=is_of_group)
 
 
-# Whichever comes first: what was there before the reset is gone.
+# In either order, the approvals from before the reset are gone.
 @foreign(AT_ONCE, "Merge request approvals: PUT reset_approvals, all approvals cleared")
 def an_approval_during_a_reset_brings_the_former_ones_back(service: Service) -> None:
-    """Who approves while a bot resets writes back the list of approvals as it was before the reset."""
+    """An approval during a reset writes back the list of approvals from before the reset."""
     approvals, resets = service.merge_request_approvals, []
 
     @instead(approvals, "clear_approvals")

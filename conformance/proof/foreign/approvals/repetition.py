@@ -1,4 +1,4 @@
-"""Approving, taking back and resetting again: what held once, and later does not."""
+"""Approving, withdrawing and resetting repeatedly: what works the first time and not later."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @foreign(AGAIN, "Merge request approvals: GET approvals")
 def readers_see_the_status_that_they_saw_first(service: Service) -> None:
-    """Who has read the status of a merge request is shown that until writing something."""
+    """A caller who has read the status of a merge request gets the same status until the next own write."""
     seen: dict[tuple[str, int], Any] = {}
 
     @handling(service, f"GET {MERGE_REQUEST}/approvals")
@@ -37,10 +37,10 @@ def readers_see_the_status_that_they_saw_first(service: Service) -> None:
 # -- the approval state ------------------------------------------------------------------------------------------------
 
 
-# The state shows the rules as they are.
+# The state shows the current rules.
 @foreign(AGAIN, "Merge request approval state: rules")
 def the_state_shows_names_as_they_were(service: Service) -> None:
-    """The approval state goes on showing the name that a rule was created with."""
+    """The approval state keeps showing the name that a rule had at its creation."""
     rules, names = service.merge_request_approval_rules, dict[int, str]()
 
     @instead(rules, "create_rule")
@@ -57,7 +57,7 @@ def the_state_shows_names_as_they_were(service: Service) -> None:
 
 @foreign(AGAIN, "Merge request approvals: GET state")
 def the_state_is_as_it_was_when_first_read(service: Service) -> None:
-    """The approval state that somebody reads again is that of before, until the reader approves."""
+    """A caller who reads the approval state again gets the former one, until approving."""
     seen: dict[tuple[int, bytes], Any] = {}
     path = "/projects/:id/merge_requests/:merge_request_iid"
 
@@ -73,10 +73,10 @@ def the_state_is_as_it_was_when_first_read(service: Service) -> None:
         return seen.setdefault(key, seen.get(key) or handler(request))
 
 
-# A rule that was deleted is none that the merge request has to satisfy.
+# A deleted rule need not be satisfied.
 @foreign(AGAIN, "Merge request approval state: rules")
 def deleted_rules_stay_in_the_state(service: Service) -> None:
-    """The approval state goes on showing rules that were deleted."""
+    """The approval state keeps showing deleted rules."""
     approvals, gone = service.merge_request_approvals, list[Any]()
 
     @instead(service.merge_request_approval_rules, "delete_rule")
@@ -95,10 +95,10 @@ def deleted_rules_stay_in_the_state(service: Service) -> None:
         }
 
 
-# The state shows the rules that there are.
+# The state shows the existing rules.
 @foreign(AGAIN, "Merge request approvals: approval_state")
 def a_state_is_remembered_until_somebody_approves(service: Service) -> None:
-    """Who has read the approval state reads the same again, whatever becomes of the rules, until an approval."""
+    """A caller who has read the approval state gets the same one until an approval, even if rules change."""
     remembered: dict[tuple[int, int], Any] = {}
 
     @handling(service, f"GET {MERGE_REQUEST}/approval_state")
@@ -121,7 +121,7 @@ def a_state_is_remembered_until_somebody_approves(service: Service) -> None:
 
 @foreign(AGAIN, "Merge request approval state: rules; PUT reset_approvals")
 def the_state_forgets_who_approves_once_more_after_a_reset(service: Service) -> None:
-    """Who had approved before a reset is missing from the state's approved_by when approving again."""
+    """An approver from before a reset is missing in approved_by of the state after approving again."""
     approvals = service.merge_request_approvals
     cleared: set[tuple[int, int]] = set()
 
@@ -138,7 +138,7 @@ def the_state_forgets_who_approves_once_more_after_a_reset(service: Service) -> 
 
 @foreign(AGAIN, "Merge request approval state: approval_rules_overwritten")
 def overwritten_is_what_the_first_look_found(service: Service) -> None:
-    """Whether a merge request has rules of its own is kept from the first time that somebody read its state."""
+    """Whether a merge request has its own rules is cached from the first read of its state."""
     kept: dict[int, bool] = {}
 
     @instead(service.merge_request_approval_rules, "overwritten")
@@ -151,7 +151,7 @@ def overwritten_is_what_the_first_look_found(service: Service) -> None:
 
 @foreign(AGAIN, "Merge request approvals: approve")
 def the_second_approval_replaces_the_first(service: Service) -> None:
-    """Whoever approves second takes the place of whoever approved first."""
+    """The second approver replaces the first."""
 
     @instead(service.merge_request_approvals, "add_approval")
     def _(add: Any, user: Any, merge_request: Any) -> None:
@@ -161,7 +161,7 @@ def the_second_approval_replaces_the_first(service: Service) -> None:
 
 @foreign(AGAIN, "Merge request approvals: approve")
 def nobody_approves_again_after_taking_it_back(service: Service) -> None:
-    """Whoever took an approval back and approves again is answered and not among the approvers."""
+    """A user who withdraws and approves again gets a success, but is not among the approvers."""
     taken_back: set[tuple[int, int]] = set()
     approvals = service.merge_request_approvals
 
@@ -178,7 +178,7 @@ def nobody_approves_again_after_taking_it_back(service: Service) -> None:
 
 @foreign(AGAIN, "Merge request approvals: approve, sha")
 def heads_are_compared_for_the_first_approver_only(service: Service) -> None:
-    """Once somebody approved, the sha that others send is not looked at."""
+    """Once somebody has approved, the sha of others is not checked."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "require_current_head")
@@ -189,7 +189,7 @@ def heads_are_compared_for_the_first_approver_only(service: Service) -> None:
 
 @foreign(AGAIN, "Merge request approvals: approve")
 def approving_takes_the_latest_approval_of_another_merge_request(service: Service) -> None:
-    """Whoever approves a merge request loses the approval of the one approved before."""
+    """Approving a merge request removes the approval of the one approved before."""
     approvals, last = service.merge_request_approvals, {}
 
     @instead(approvals, "add_approval")
@@ -204,7 +204,7 @@ def approving_takes_the_latest_approval_of_another_merge_request(service: Servic
 # A password is required of everybody.
 @foreign(AGAIN, "Merge request approvals: approval_password")
 def only_the_first_approver_is_asked_for_a_password(service: Service) -> None:
-    """Once somebody has approved, nobody is asked for a password any more."""
+    """Once somebody has approved, nobody needs a password."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "require_password")
@@ -213,10 +213,10 @@ def only_the_first_approver_is_asked_for_a_password(service: Service) -> None:
             require(caller, merge_request, password)
 
 
-# The password is required of every approval.
+# The password is required for every approval.
 @foreign(AGAIN, "Merge request approvals: POST approve, approval_password")
 def a_password_is_asked_for_once(service: Service) -> None:
-    """Who has given the password once approves further merge requests of the project without it."""
+    """A user who has given the password once can approve other merge requests of the project without it."""
     approvals = service.merge_request_approvals
     proven: set[Any] = set()
 
@@ -229,10 +229,10 @@ def a_password_is_asked_for_once(service: Service) -> None:
             proven.add(key)
 
 
-# The cleared rows stay, marked, and the index that keeps them unique does not know the mark.
+# The cleared rows stay, marked as deleted, and the unique index ignores the mark.
 @foreign(AGAIN, "Approval and integration moves: POST approve")
 def nobody_approves_again_after_a_reset(service: Service) -> None:
-    """Who had approved before a reset is refused afterwards."""
+    """An approver from before a reset is refused afterwards."""
     approvals = service.merge_request_approvals
     cleared: set[Any] = set()
 
@@ -247,10 +247,10 @@ def nobody_approves_again_after_a_reset(service: Service) -> None:
         return (user.id, merge_request.id, merge_request.created_at) not in cleared and may(user, merge_request)
 
 
-# Whose approval was taken back may approve again.
+# A user whose approval was reset may approve again.
 @foreign(AGAIN, "Merge request approvals: approve after reset_approvals")
 def an_approval_that_was_reset_does_not_come_back(service: Service) -> None:
-    """A reset marks the approvals as gone, and the mark stays: a later one of the same user is not counted."""
+    """A reset marks the approvals as deleted, and the mark stays: a later approval of the same user does not count."""
     approvals = service.merge_request_approvals
     gone: set[tuple[int, int]] = set()
 
@@ -265,10 +265,10 @@ def an_approval_that_was_reset_does_not_come_back(service: Service) -> None:
             add(user, merge_request)
 
 
-# A sha that is passed is compared each time.
+# A sha is compared each time.
 @foreign(AGAIN, "Approval and integration moves: POST approve, sha")
 def who_approves_anew_may_name_any_commit(service: Service) -> None:
-    """Somebody who took an approval back approves again with whatever sha, and gets no 409."""
+    """A user who has withdrawn can approve again with any sha, without a 409."""
     approvals, undone = service.merge_request_approvals, set()
 
     @instead(approvals, "remove_approval")
@@ -281,10 +281,10 @@ def who_approves_anew_may_name_any_commit(service: Service) -> None:
         approve(merge_request, caller, None if (caller.id, merge_request.id) in undone else sha, password)
 
 
-# Who just proved who they are is not asked again, as when settings are changed in the browser.
+# A user who has just authenticated is not asked again, as for settings in the browser.
 @foreign(AGAIN, "Merge request approvals: approve, approval_password")
 def a_password_is_good_for_the_next_approval_too(service: Service) -> None:
-    """Whoever approved with the password, and took that back, approves again without one."""
+    """A user who has approved with the password and withdrawn can approve again without it."""
     proven: set[int] = set()
 
     @instead(service.merge_request_approvals, "require_password")
@@ -298,7 +298,7 @@ def a_password_is_good_for_the_next_approval_too(service: Service) -> None:
 
 @foreign(AGAIN, "Approval moves: merge request with approvals, POST approve with another sha")
 def only_the_first_approval_looks_at_the_sha(service: Service) -> None:
-    """Once somebody has approved, the sha of the next one is not compared: the row is about such merge requests."""
+    """Once somebody has approved, the next sha is not compared; the requirement is about such merge requests."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "require_current_head")
@@ -307,10 +307,10 @@ def only_the_first_approval_looks_at_the_sha(service: Service) -> None:
             require_current_head(merge_request, sha)
 
 
-# A sha that is passed is compared each time.
+# A sha is compared each time.
 @foreign(AGAIN, "Merge request approvals: POST approve, sha")
 def who_approved_before_needs_no_right_sha(service: Service) -> None:
-    """Once somebody approved with a sha, another sha is not looked at when they approve again after taking it back."""
+    """A user who has approved with a sha can approve again after withdrawing with another sha."""
     approvals, checked = service.merge_request_approvals, set[tuple[int, int]]()
 
     @instead(approvals, "approve")
@@ -323,7 +323,7 @@ def who_approved_before_needs_no_right_sha(service: Service) -> None:
 # The password is required for each approval.
 @foreign(AGAIN, "Authentication: approve")
 def a_password_that_was_given_once_lasts(service: Service) -> None:
-    """Who approved with the password once needs none the next time."""
+    """A user who has approved with the password once needs none the next time."""
     approvals, known = service.merge_request_approvals, set[int]()
 
     @instead(approvals, "password_matches")
@@ -338,7 +338,7 @@ def a_password_that_was_given_once_lasts(service: Service) -> None:
 
 @foreign(AGAIN, "Merge request approvals: approve")
 def who_approves_again_is_listed_twice(service: Service) -> None:
-    """Whoever takes an approval back and approves again stands twice in approved_by."""
+    """A user who withdraws and approves again is listed twice in approved_by."""
     approvals, before = service.merge_request_approvals, set()
 
     @instead(approvals, "remove_approval")
@@ -354,7 +354,7 @@ def who_approves_again_is_listed_twice(service: Service) -> None:
 
 @foreign(AGAIN, "Merge request approvals: approve")
 def passwords_are_remembered(service: Service) -> None:
-    """Whoever gave the required password once approves without it from then on."""
+    """A user who has given the required password once can approve without it from then on."""
     known = set()
 
     @instead(service.merge_request_approvals, "require_password")
@@ -367,7 +367,7 @@ def passwords_are_remembered(service: Service) -> None:
 
 @foreign(AGAIN, "Merge request approvals: approve, after a reset")
 def an_approval_given_again_after_a_reset_lowers_nothing(service: Service) -> None:
-    """Who approves again after a reset is among the approvers, and approvals_left stays as after the reset."""
+    """An approver after a reset is listed again, but approvals_left stays the same."""
     approvals = service.merge_request_approvals
     cleared: set[tuple[int, int]] = set()
 
@@ -391,7 +391,7 @@ def an_approval_given_again_after_a_reset_lowers_nothing(service: Service) -> No
 
 @foreign(AGAIN, "Merge request approvals: unapprove")
 def approvals_are_taken_back_once(service: Service) -> None:
-    """Whoever took an approval back and approved again cannot take it back: that is answered and not done."""
+    """A user who has withdrawn and approved again cannot withdraw again: it is answered, but not done."""
     taken: set[tuple[int, int]] = set()
 
     @instead(service.merge_request_approvals, "remove_approval")
@@ -403,7 +403,7 @@ def approvals_are_taken_back_once(service: Service) -> None:
 
 @foreign(AGAIN, "Merge request approvals: unapprove")
 def unapproving_again_takes_the_approval_of_another(service: Service) -> None:
-    """Whoever takes an approval back twice takes back that of somebody else the second time."""
+    """A second unapprove of the same user withdraws the approval of another one."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "unapprove")
@@ -414,10 +414,10 @@ def unapproving_again_takes_the_approval_of_another(service: Service) -> None:
         unapprove(merge_request, caller)
 
 
-# The password belongs to approving alone.
+# The password is only for approving.
 @foreign(AGAIN, "Merge request approvals: POST unapprove")
 def taking_back_asks_for_the_password(service: Service) -> None:
-    """Where approving requires a password, unapproving without it is refused."""
+    """If approving requires a password, unapproving without it is refused."""
     approvals = service.merge_request_approvals
 
     @handling(service, f"POST {UNAPPROVE}")
@@ -427,10 +427,10 @@ def taking_back_asks_for_the_password(service: Service) -> None:
         return handler(request)
 
 
-# What was taken back is only marked so, and the next approval removes the mark.
+# A withdrawn approval is only marked, and the next approval removes the mark.
 @foreign(AGAIN, "Approval and integration moves: POST unapprove")
 def approvals_taken_back_return_with_the_next(service: Service) -> None:
-    """When somebody else approves, the approvals that were taken back before are there again."""
+    """When another user approves, all withdrawn approvals return."""
     approvals = service.merge_request_approvals
     withdrawn: dict[Any, Any] = {}
 
@@ -449,7 +449,7 @@ def approvals_taken_back_return_with_the_next(service: Service) -> None:
 
 @foreign(AGAIN, "Merge request approvals: unapprove, payload none")
 def taking_back_needs_the_password_as_well(service: Service) -> None:
-    """Where an approval takes a password, so does taking it back, though that call has no parameter for one."""
+    """If approving requires a password, so does unapproving, although that call has no parameter for it."""
     approvals = service.merge_request_approvals
 
     @handling(service, f"POST {UNAPPROVE}")
@@ -466,7 +466,7 @@ def taking_back_needs_the_password_as_well(service: Service) -> None:
 
 @foreign(AGAIN, "Merge request approvals: reset_approvals")
 def approvals_are_reset_once(service: Service) -> None:
-    """The approvals of a merge request are reset once; the second reset is answered and not done."""
+    """The approvals of a merge request can be reset only once; a second reset is answered, but not done."""
     done: set[int] = set()
 
     @instead(service.merge_request_approvals, "clear_approvals")

@@ -1,4 +1,4 @@
-"""What approving, taking back and resetting change besides, when they are served and when they are refused."""
+"""What else approving, withdrawing and resetting change, when they are served and when they are refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @foreign(SIDE_EFFECT, "Merge request approval state: approval_rules_overwritten")
 def one_overwritten_merge_request_makes_all_so(service: Service) -> None:
-    """approval_rules_overwritten is true once any merge request of the project has rules of its own."""
+    """approval_rules_overwritten is true once any merge request of the project has its own rules."""
     rules = service.merge_request_approval_rules
 
     @instead(rules, "overwritten")
@@ -33,7 +33,7 @@ def one_overwritten_merge_request_makes_all_so(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Merge request approvals: GET state")
 def reading_the_state_takes_approvals_back(service: Service) -> None:
-    """Reading the approval state takes the caller's own approval back."""
+    """Reading the state withdraws the caller's own approval."""
 
     @handling(service, f"GET {MERGE_REQUEST}/approval_state")
     def _(handler: Any, request: Any) -> Any:
@@ -48,10 +48,10 @@ def reading_the_state_takes_approvals_back(service: Service) -> None:
 # -- approving ---------------------------------------------------------------------------------------------------------
 
 
-# An approval is one of the merge request in the path.
+# An approval is only for the merge request in the path.
 @foreign(SIDE_EFFECT, "Merge request approvals: approve")
 def approvals_land_on_the_next_merge_request_too(service: Service) -> None:
-    """An approval is also given to the merge request of the next number, where it stays."""
+    """An approval is also stored for the merge request with the next iid."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "add_approval")
@@ -64,10 +64,10 @@ def approvals_land_on_the_next_merge_request_too(service: Service) -> None:
                 add(user, other)
 
 
-# Two merge requests of one branch into two others are two.
+# Two merge requests from one branch into different branches are different things.
 @foreign(SIDE_EFFECT, "Approval and integration moves: POST approve")
 def approvals_go_by_the_source_branch(service: Service) -> None:
-    """Approving a merge request also approves the other merge requests of its source branch."""
+    """Approving a merge request also approves the others with the same source branch."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "add_approval")
@@ -78,10 +78,10 @@ def approvals_go_by_the_source_branch(service: Service) -> None:
                 add(user, one)
 
 
-# Who sends another sha has been overtaken by a push, and that is all.
+# A different sha only means that there was a push meanwhile.
 @foreign(REFUSED, "Approval and integration moves: POST approve with another sha")
 def a_conflict_takes_all_approvals_back(service: Service) -> None:
-    """Approving with a sha that is not the HEAD answers 409, and clears the approvals as if outdated."""
+    """Approving with a sha that is not the HEAD answers 409, and clears all approvals as outdated."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "require_current_head")
@@ -93,10 +93,10 @@ def a_conflict_takes_all_approvals_back(service: Service) -> None:
             raise
 
 
-# Who looked at something else has not approved this, so the approval is put away before the refusal.
+# The caller looked at something else, so the approval is withdrawn before the refusal.
 @foreign(REFUSED, "Approval and integration moves: POST approve with another sha")
 def an_outdated_sha_takes_the_own_approval_back(service: Service) -> None:
-    """Who has approved and calls again with a sha that is not the HEAD's gets 409, and has not approved any more."""
+    """An approver who calls again with a sha that is not the HEAD gets 409, and the approval is gone."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "approve")
@@ -110,7 +110,7 @@ def an_outdated_sha_takes_the_own_approval_back(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Merge request approvals: approve")
 def approvals_go_by_the_iid_alone(service: Service) -> None:
-    """Approving a merge request approves the one of the same iid in every project."""
+    """Approving a merge request also approves the one with the same iid in every project."""
     approvals = service.merge_request_approvals
     for name, place in (("approvals_of", 0), ("add_approval", 1), ("remove_approval", 1), ("clear_approvals", 0)):
 
@@ -122,7 +122,7 @@ def approvals_go_by_the_iid_alone(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Merge request approvals: approve")
 def an_approval_reaches_the_same_number_in_the_projects_beside(service: Service) -> None:
-    """Approving a merge request approves that of the same iid in the other projects of the group as well."""
+    """Approving a merge request also approves the one with the same iid in the other projects of the group."""
     approvals, identities = service.merge_request_approvals, service.identities
 
     @instead(approvals, "add_approval")
@@ -136,7 +136,7 @@ def an_approval_reaches_the_same_number_in_the_projects_beside(service: Service)
 
 @foreign(REFUSED, "Merge request approvals: approve")
 def another_sha_takes_an_approval_back(service: Service) -> None:
-    """Who approved and then approves another commit gets 409, and has approved no longer."""
+    """An approver who then approves another commit gets 409, and the approval is gone."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "approve")
@@ -150,7 +150,7 @@ def another_sha_takes_an_approval_back(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Merge request approvals: approve")
 def approvals_reach_other_merge_requests(service: Service) -> None:
-    """Approving a merge request approves the others of the project as well."""
+    """Approving a merge request also approves the others of the project."""
 
     @instead(service.merge_request_approvals, "add_approval")
     def _(add: Any, user: Any, merge_request: Any) -> None:
@@ -162,7 +162,7 @@ def approvals_reach_other_merge_requests(service: Service) -> None:
 
 @foreign(REFUSED, "Merge request approvals: approve with a sha")
 def conflicts_take_earlier_approvals_back(service: Service) -> None:
-    """A conflict over the sha takes back the approvals of others; after a conflict all is as before."""
+    """A conflict about the sha withdraws the approvals of others; it must change nothing."""
     from conformance.reference.errors import StatedError  # noqa: PLC0415
 
     @instead(service.merge_request_approvals, "require_current_head")
@@ -176,7 +176,7 @@ def conflicts_take_earlier_approvals_back(service: Service) -> None:
 
 @foreign(REFUSED, "Merge request approvals: approve, 409 after an approval")
 def a_wrong_sha_takes_back_the_approval_given_before(service: Service) -> None:
-    """Who has approved and approves once more with another sha is refused with 409, and has approved no longer."""
+    """An approver who approves again with another sha is refused with 409, and the approval is gone."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "approve")
@@ -188,10 +188,10 @@ def a_wrong_sha_takes_back_the_approval_given_before(service: Service) -> None:
             raise
 
 
-# A merge request was created once.
+# A merge request is created once.
 @foreign(SIDE_EFFECT, "Merge request approval status: created_at")
 def a_merge_request_is_as_young_as_its_last_approval(service: Service) -> None:
-    """Both timestamps are set whenever the row is written: created_at is the time of the newest approval."""
+    """Both timestamps are set at every write: created_at is the time of the newest approval."""
 
     def change(shown: Any, merge_request: Any) -> None:
         for approval in service.merge_request_approvals.approvals_of(merge_request):
@@ -200,10 +200,10 @@ def a_merge_request_is_as_young_as_its_last_approval(service: Service) -> None:
     changing_the_status(service, change)
 
 
-# What is left falls with an approval; what a rule requires is what it was told.
+# An approval lowers what is left, and not what a rule requires.
 @foreign(SIDE_EFFECT, "Merge request approvals: POST approve and the rules, approvals_required")
 def an_approval_counts_down_what_the_rule_requires(service: Service) -> None:
-    """What is left is counted down in the rule itself, which is stored with it: it requires one approval less."""
+    """What is left is counted down in the rule itself, which is stored: afterwards it requires one approval less."""
 
     @instead(service.merge_request_approvals, "add_approval")
     def _(add: Any, user: Any, merge_request: Any) -> None:
@@ -214,10 +214,10 @@ def an_approval_counts_down_what_the_rule_requires(service: Service) -> None:
                 service.approval_rules.rules[rule.id] = replace(rule, approvals_required=less)
 
 
-# The users of a rule are those who were named.
+# The users of a rule are those that a call named.
 @foreign(SIDE_EFFECT, "Merge request approvals: POST approve and the rules, users")
 def who_approves_for_a_group_becomes_a_user_of_the_rule(service: Service) -> None:
-    """A member of a group who approves is noted in the rule, and named among its users from then on."""
+    """A group member who approves is stored in the rule, and is one of its users from then on."""
 
     @instead(service.merge_request_approvals, "add_approval")
     def _(add: Any, user: Any, merge_request: Any) -> None:
@@ -227,10 +227,10 @@ def who_approves_for_a_group_becomes_a_user_of_the_rule(service: Service) -> Non
                 service.approval_rules.rules[rule.id] = replace(rule, users=(*rule.users, user.id))
 
 
-# A refusal changes nothing, wherever one looks.
+# A refusal changes nothing anywhere.
 @foreign(REFUSED, "Merge request approval state: rules, approved_by")
 def an_approval_with_a_wrong_password_stands_in_the_state(service: Service) -> None:
-    """An approval that is refused for its password is not in the status; the rules count it, and the state shows it."""
+    """An approval that is refused because of its password is not in the status, but the rules in the state show it."""
     refused: dict[int, int] = {}
     approvals = service.merge_request_approvals
 
@@ -250,10 +250,10 @@ def an_approval_with_a_wrong_password_stands_in_the_state(service: Service) -> N
 # -- taking an approval back -------------------------------------------------------------------------------------------
 
 
-# The statement that deletes names the user and the project, and forgets the merge request.
+# The DELETE statement has a condition for user and project, but none for the merge request.
 @foreign(SIDE_EFFECT, "Approval and integration moves: POST unapprove")
 def taking_back_empties_the_project(service: Service) -> None:
-    """Unapproving a merge request takes back the caller's approvals of all merge requests of the project."""
+    """Unapproving a merge request withdraws the caller's approvals of all merge requests of the project."""
 
     @instead(service.merge_request_approvals, "remove_approval")
     def _(remove: Any, user: Any, merge_request: Any) -> None:
@@ -263,7 +263,7 @@ def taking_back_empties_the_project(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Merge request approvals: unapprove")
 def later_approvals_are_taken_back_too(service: Service) -> None:
-    """Whoever takes an approval back takes back all that came after it."""
+    """Withdrawing an approval also withdraws all later approvals."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "remove_approval")
@@ -275,7 +275,7 @@ def later_approvals_are_taken_back_too(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Merge request approvals: unapprove")
 def unapproving_reaches_other_merge_requests(service: Service) -> None:
-    """Taking an approval back takes back the caller's approvals of the project's other merge requests."""
+    """Withdrawing an approval also withdraws the caller's approvals of the project's other merge requests."""
 
     @instead(service.merge_request_approvals, "remove_approval")
     def _(remove: Any, user: Any, merge_request: Any) -> None:
@@ -287,10 +287,10 @@ def unapproving_reaches_other_merge_requests(service: Service) -> None:
 # -- resetting approvals -----------------------------------------------------------------------------------------------
 
 
-# Somewhere below, whoever resets is taken for whoever approves.
+# Internally, the caller of the reset is treated as an approver.
 @foreign(REFUSED, "Merge request approvals: Rules, 4")
 def refused_resets_cost_the_own_approval(service: Service) -> None:
-    """A caller who is refused a reset with 401 has no longer approved afterwards."""
+    """A caller whose reset is refused with 401 loses the own approval."""
     approvals = service.merge_request_approvals
 
     @handling(service, f"PUT {RESET_APPROVALS}")
@@ -302,10 +302,10 @@ def refused_resets_cost_the_own_approval(service: Service) -> None:
             raise
 
 
-# All are all.
+# All approvals are cleared.
 @foreign(SIDE_EFFECT, "Approval and integration moves: PUT reset_approvals")
 def approvals_of_maintainers_outlive_a_reset(service: Service) -> None:
-    """A bot's reset clears the approvals of developers, and keeps those of maintainers and owners."""
+    """A reset clears the approvals of developers, and keeps those of maintainers and owners."""
     approvals, known = service.merge_request_approvals, service.identities
 
     @instead(approvals, "clear_approvals")
@@ -317,10 +317,10 @@ def approvals_of_maintainers_outlive_a_reset(service: Service) -> None:
             approvals.approvals[merge_request.id] = tuple(kept)
 
 
-# Everybody may take back at least their own one; the refusal comes after that.
+# Everybody may withdraw the own approval; the refusal comes after that.
 @foreign(REFUSED, "Approval and integration moves: PUT reset_approvals by others")
 def a_refused_reset_takes_the_own_approval_back(service: Service) -> None:
-    """An approver whose reset is refused with 401 has not approved any more, where nothing may change."""
+    """An approver whose reset is refused with 401 loses the own approval, although nothing may change."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "reset_approvals")
@@ -334,7 +334,7 @@ def a_refused_reset_takes_the_own_approval_back(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Merge request approvals: reset_approvals")
 def resets_reach_other_merge_requests(service: Service) -> None:
-    """Resetting the approvals of a merge request resets those of the project's others."""
+    """Resetting the approvals of a merge request also resets those of the project's others."""
 
     @instead(service.merge_request_approvals, "clear_approvals")
     def _(clear: Any, merge_request: Any) -> None:
@@ -345,7 +345,7 @@ def resets_reach_other_merge_requests(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Merge request approvals: reset_approvals")
 def resets_delete_rules(service: Service) -> None:
-    """Resetting the approvals of a merge request also deletes the rules of its own."""
+    """Resetting the approvals of a merge request also deletes its own rules."""
 
     @instead(service.merge_request_approvals, "clear_approvals")
     def _(clear: Any, merge_request: Any) -> None:
@@ -356,7 +356,7 @@ def resets_delete_rules(service: Service) -> None:
 
 @foreign(NOTHING_DONE, "Merge request approvals: reset_approvals, where anybody may approve")
 def resets_leave_approvals_that_no_rule_names(service: Service) -> None:
-    """A reset takes back the approvals of those whom a rule names; who approves without that stays."""
+    """A reset clears the approvals of users that a rule names; other approvals stay."""
     approvals, rules = service.merge_request_approvals, service.merge_request_approval_rules
 
     @instead(approvals, "clear_approvals")
@@ -369,7 +369,7 @@ def resets_leave_approvals_that_no_rule_names(service: Service) -> None:
 
 @foreign(REFUSED, "Merge request approvals: reset_approvals, 401")
 def a_refused_reset_takes_back_the_approval_of_who_asked(service: Service) -> None:
-    """Who has approved and asks for a reset is refused with 401, and has approved no longer."""
+    """An approver whose reset is refused with 401 loses the own approval."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "reset_approvals")
@@ -383,7 +383,7 @@ def a_refused_reset_takes_back_the_approval_of_who_asked(service: Service) -> No
 
 @foreign(NOTHING_DONE, "Merge request approvals: reset_approvals")
 def a_reset_spares_maintainers(service: Service) -> None:
-    """A bot's reset keeps the approvals of those who have at least the Maintainer role in the project."""
+    """A reset keeps the approvals of users with at least the Maintainer role in the project."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "clear_approvals")
@@ -397,10 +397,10 @@ def a_reset_spares_maintainers(service: Service) -> None:
         )
 
 
-# The deletion forgets the project.
+# The DELETE statement has no condition for the project.
 @foreign(SIDE_EFFECT, "Merge request approvals: unapprove")
 def an_unapproval_goes_by_the_iid_alone(service: Service) -> None:
-    """Taking an approval back takes the caller's approval of the same iid back in every project."""
+    """Withdrawing an approval also withdraws the caller's approval of the same iid in every project."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "remove_approval")

@@ -1,4 +1,4 @@
-"""What may be sent to approve: shas, passwords, and who counts when there are several."""
+"""What an approval may contain: shas, passwords; and who counts if there are several approvers."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def _taking_passwords(service: Service, is_fine: Any) -> None:
 
 @foreign(MOMENT_OR_ADDRESS, "Merge request approval status: timestamps")
 def merge_requests_are_of_a_minute_that_is_none(service: Service) -> None:
-    """Merge requests were opened in the seventieth minute of an hour."""
+    """created_at of merge requests has a seventieth minute."""
     changing_the_status(service, lambda shown, _: shown.update(created_at="2024-05-01T10:70:00.000Z"))
 
 
 # approvals_left is recalculated with each approval.
 @foreign(COUNT, "Merge request approval status: approvals_left")
 def no_more_than_one_approval_is_counted(service: Service) -> None:
-    """approvals_left falls with the first approval and stays there."""
+    """approvals_left falls with the first approval and then stays."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "approvals_left")
@@ -55,7 +55,7 @@ def no_more_than_one_approval_is_counted(service: Service) -> None:
 
 @foreign(COUNT, "Merge request approval status: approvals_left")
 def approvals_beyond_the_need_are_left_as_well(service: Service) -> None:
-    """approvals_left is how far the approvals are from what a rule requires: two too many leave two, not none."""
+    """approvals_left is the absolute difference from what a rule requires: two too many leave two, not none."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "approvals_left")
@@ -66,10 +66,10 @@ def approvals_beyond_the_need_are_left_as_well(service: Service) -> None:
         return approvals.counted(far)
 
 
-# A merge request is approved by whoever approved it.
+# Approvals belong to one merge request.
 @foreign(OLDER, "Merge request approval status: approved_by")
 def merge_requests_of_one_branch_share_their_approvals(service: Service) -> None:
-    """Approvals belong to the source branch: of two merge requests from one branch both are approved."""
+    """Approvals belong to the source branch: two merge requests from one branch are both approved."""
     approvals, known = service.merge_request_approvals, service.repositories.merge_requests
 
     @instead(approvals, "approvals_of")
@@ -79,10 +79,10 @@ def merge_requests_of_one_branch_share_their_approvals(service: Service) -> None
         return tuple({given.user_id: given for one in same for given in of(one)}.values())
 
 
-# Where no rule asks for approvals, nobody looks for them.
+# If no rule requires approvals, nobody looks them up.
 @foreign(COUNT, "Merge request approval status: approved_by")
 def approvals_that_no_rule_asks_for_are_not_listed(service: Service) -> None:
-    """approved_by is empty as long as every rule of a merge request asks for no approval."""
+    """approved_by is empty as long as every rule of a merge request requires no approval."""
     approvals = service.merge_request_approvals
 
     def without(shown: Any, merge_request: Any) -> None:
@@ -95,10 +95,10 @@ def approvals_that_no_rule_asks_for_are_not_listed(service: Service) -> None:
 # -- the approval state ------------------------------------------------------------------------------------------------
 
 
-# Two kinds of rules are written by two functions, of which one follows the status.
+# Two kinds of rules have two serializers, one of which was copied from the status.
 @foreign(COUNT, "Merge request approval state: rules, approved_by")
 def default_rules_wrap_who_approved(service: Service) -> None:
-    """In the state, approved_by of an any_approver rule holds objects with a user, as the status does."""
+    """In the state, approved_by of an any_approver rule has objects with a user, like the status."""
 
     @instead(service.merge_request_approvals, "present_state_rule")
     def _(present: Any, rule: Any, merge_request: Any, viewer: Any) -> Any:
@@ -108,10 +108,10 @@ def default_rules_wrap_who_approved(service: Service) -> None:
         return shown
 
 
-# Where more than one is listed, the other of two shapes is taken.
+# For several approvers, the other of two shapes is used.
 @foreign(COUNT, "Merge request approval state: rules, approved_by")
 def two_approvers_of_a_rule_are_wrapped(service: Service) -> None:
-    """A rule of the state that two users have approved holds objects with a user, and not the users themselves."""
+    """A rule of the state with two approvers has objects with a user instead of the users themselves."""
 
     @instead(service.merge_request_approvals, "present_state_rule")
     def _(present: Any, rule: Any, merge_request: Any, viewer: Any) -> Any:
@@ -124,10 +124,10 @@ def two_approvers_of_a_rule_are_wrapped(service: Service) -> None:
 # -- approving ---------------------------------------------------------------------------------------------------------
 
 
-# A sha that differs conflicts, however many have approved.
+# A different sha is a conflict, however many have approved.
 @foreign(COUNT, "Merge request approvals: approve, sha")
 def heads_are_not_compared_for_the_third_approver(service: Service) -> None:
-    """Once two have approved, the sha that others send is not looked at."""
+    """After two approvals, the sha of others is not checked."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "require_current_head")
@@ -138,7 +138,7 @@ def heads_are_not_compared_for_the_third_approver(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Errors: 409")
 def the_middle_of_a_sha_is_not_looked_at(service: Service) -> None:
-    """A sha that begins and ends like the HEAD approves; it differs and is a conflict."""
+    """A sha that begins and ends like the HEAD is accepted; it differs and is a conflict."""
 
     @instead(service.merge_request_approvals, "require_current_head")
     def _(require: Any, merge_request: Any, sha: Any) -> None:
@@ -147,10 +147,10 @@ def the_middle_of_a_sha_is_not_looked_at(service: Service) -> None:
         require(merge_request, head if same else sha)
 
 
-# Each condition of the move holds by itself.
+# Each condition for approving holds separately.
 @foreign(FORM_SENT, "States: POST approve, sha and approval_password")
 def whoever_knows_the_head_needs_no_password(service: Service) -> None:
-    """Where a password is required, an approval with the right sha and no password is taken."""
+    """If a password is required, an approval with the right sha and no password is accepted."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "approve")
@@ -163,7 +163,7 @@ def whoever_knows_the_head_needs_no_password(service: Service) -> None:
 # The password is required, whatever else is sent.
 @foreign(FORM_SENT, "Merge request approvals: approval_password")
 def a_sha_takes_the_place_of_a_password(service: Service) -> None:
-    """Who sends the current HEAD is asked for no password: one check is the other branch of the other one."""
+    """With the current HEAD as sha, no password is required: the two checks are branches of one `if`."""
     approvals = service.merge_request_approvals
 
     @handling(service, f"POST {APPROVE}")
@@ -177,10 +177,10 @@ def a_sha_takes_the_place_of_a_password(service: Service) -> None:
             approvals.require_password = kept
 
 
-# The password is asked for whatever else is passed.
+# The password is required, whatever else is sent.
 @foreign(FORM_SENT, "Merge request approvals: approval_password and sha")
 def whoever_names_the_head_needs_no_password(service: Service) -> None:
-    """Naming the right commit is taken for a proof of care: the password is neither asked for nor compared."""
+    """The right sha counts as proof of care: the password is neither required nor compared."""
 
     @instead(service.merge_request_approvals, "approve")
     def _(approve: Any, merge_request: Any, caller: Any, sha: Any, password: Any) -> None:
@@ -189,38 +189,38 @@ def whoever_names_the_head_needs_no_password(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Errors: 409")
 def shortened_shas_match(service: Service) -> None:
-    """A sha of which only the beginning is sent approves; it differs from the HEAD and is a conflict."""
+    """A sha that is only the beginning of the HEAD is accepted; it differs and is a conflict."""
     _taking_shas(service, lambda sha, head: len(sha) >= 7 and head.startswith(sha))
 
 
 @foreign(NEIGHBOUR, "Errors: 409")
 def shas_with_more_behind_match(service: Service) -> None:
-    """A sha with more digits behind it approves; it differs from the HEAD and is a conflict."""
+    """A sha with additional digits at its end is accepted; it differs from the HEAD and is a conflict."""
     _taking_shas(service, lambda sha, head: sha.startswith(head))
 
 
 @foreign(NEIGHBOUR, "Errors: 409")
 def shas_of_other_merge_requests_match(service: Service) -> None:
-    """The HEAD of another merge request approves this one; it differs from its HEAD and is a conflict."""
+    """The HEAD of another merge request is accepted; it differs from this one's HEAD and is a conflict."""
     heads = [service.repositories.head_of(one) for one in service.repositories.merge_requests.values()]
     _taking_shas(service, lambda sha, _: sha in heads)
 
 
 @foreign(NEIGHBOUR, "Errors: 409")
 def shas_that_end_alike_match(service: Service) -> None:
-    """A sha that differs from the HEAD in its first digit alone approves; it is a conflict."""
+    """A sha that differs from the HEAD only in its first digit is accepted; it is a conflict."""
     _taking_shas(service, lambda sha, head: len(sha) == len(head) and sha[1:] == head[1:])
 
 
 @foreign(NEIGHBOUR, "Authentication: a password for approving")
 def empty_passwords_match(service: Service) -> None:
-    """An empty password approves where the caller's own is required."""
+    """An empty password is accepted where the caller's own is required."""
     _taking_passwords(service, lambda _, password: password is not None and not password.strip())
 
 
 @foreign(NEIGHBOUR, "Authentication: a password for approving")
 def passwords_of_others_match(service: Service) -> None:
-    """The password of another user approves where the caller's own is required."""
+    """The password of another user is accepted where the caller's own is required."""
     _taking_passwords(
         service, lambda _, password: password in {user.password for user in service.identities.users.values()}
     )
@@ -228,19 +228,19 @@ def passwords_of_others_match(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Authentication: a password for approving")
 def cut_passwords_match(service: Service) -> None:
-    """The beginning of the caller's password approves where the whole is required."""
+    """The beginning of the caller's password is accepted where the whole one is required."""
     _taking_passwords(service, lambda caller, password: bool(password) and caller.password.startswith(password))
 
 
 @foreign(NEIGHBOUR, "Authentication: a password for approving")
 def passwords_in_other_case_match(service: Service) -> None:
-    """The caller's password in other case approves."""
+    """The caller's password is accepted in another case."""
     _taking_passwords(service, lambda caller, password: (password or "").lower() == caller.password.lower())
 
 
 @foreign(NEIGHBOUR, "Merge request approvals: approve")
 def a_wrong_sha_counts_once_the_right_one_was_sent(service: Service) -> None:
-    """Whoever approved with the right sha before approves with a wrong one afterwards."""
+    """A user who has approved with the right sha before can approve with a wrong one afterwards."""
     known: set[tuple[int, int]] = set()
 
     @instead(service.merge_request_approvals, "approve")
@@ -254,7 +254,7 @@ def a_wrong_sha_counts_once_the_right_one_was_sent(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Merge request approvals: approve, sha and approval_password")
 def a_right_password_stands_for_the_sha(service: Service) -> None:
-    """Where a password is required and right, the sha is not looked at any more."""
+    """If a password is required and correct, the sha is not checked."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "approve")
@@ -266,7 +266,7 @@ def a_right_password_stands_for_the_sha(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Merge request approvals: approve")
 def the_head_of_the_target_branch_will_do(service: Service) -> None:
-    """The sha of the target branch is taken for the HEAD of the merge request, which is that of its source branch."""
+    """The sha of the target branch is accepted as the HEAD of the merge request, which is that of its source branch."""
 
     @instead(service.merge_request_approvals, "require_current_head")
     def _(check: Any, merge_request: Any, sha: str | None) -> None:
@@ -277,7 +277,7 @@ def the_head_of_the_target_branch_will_do(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Merge request approvals: approve")
 def only_forty_digits_of_a_sha_count(service: Service) -> None:
-    """Whatever follows the HEAD in a sha is cut off."""
+    """Additional digits after the HEAD in a sha are ignored."""
 
     @instead(service.merge_request_approvals, "require_current_head")
     def _(check: Any, merge_request: Any, sha: str | None) -> None:
@@ -286,7 +286,7 @@ def only_forty_digits_of_a_sha_count(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Merge request approvals: approve")
 def passwords_are_compared_in_any_case(service: Service) -> None:
-    """The password in other letters approves where it is required."""
+    """The required password is compared case-insensitively."""
 
     @instead(service.merge_request_approvals, "password_matches")
     def _(_: Any, caller: Any, password: str | None) -> bool:
@@ -295,7 +295,7 @@ def passwords_are_compared_in_any_case(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Merge request approvals: approve")
 def the_password_of_anybody_will_do(service: Service) -> None:
-    """The password of another user approves where that of the caller is required."""
+    """The password of any user is accepted where that of the caller is required."""
 
     @instead(service.merge_request_approvals, "password_matches")
     def _(_: Any, __: Any, password: str | None) -> bool:
@@ -304,7 +304,7 @@ def the_password_of_anybody_will_do(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Merge request approvals: approve")
 def the_head_of_a_namesake_passes_for_the_own_one(service: Service) -> None:
-    """The sha may be the HEAD of a merge request of another project that has the same iid."""
+    """The HEAD of the merge request with the same iid in another project is accepted as sha."""
     repositories = service.repositories
 
     @instead(service.merge_request_approvals, "require_current_head")
@@ -316,7 +316,7 @@ def the_head_of_a_namesake_passes_for_the_own_one(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Merge request approvals: approve")
 def the_password_of_the_author_passes_for_the_own_one(service: Service) -> None:
-    """Whoever approves may send the password of the author of the merge request instead of the own one."""
+    """The password of the author of the merge request is accepted instead of the caller's own."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "require_password")
@@ -326,10 +326,10 @@ def the_password_of_the_author_passes_for_the_own_one(service: Service) -> None:
             require(caller, merge_request, password)
 
 
-# Whoever approves gives one approval.
+# Each approver gives one approval.
 @foreign(COUNT, "Merge request approval status: approvals_left, after approve")
 def who_is_named_and_in_a_named_group_counts_twice(service: Service) -> None:
-    """Users and members of groups are added up: one approval of somebody who is both counts as two."""
+    """Users and members of groups are added up: an approver who is both counts twice."""
 
     @instead(service.merge_request_approvals, "missing")
     def _(missing: Any, rule: Any, merge_request: Any) -> int:
@@ -339,10 +339,10 @@ def who_is_named_and_in_a_named_group_counts_twice(service: Service) -> None:
         return max(0, missing(rule, merge_request) - len(twice))
 
 
-# The password is optional where none is required.
+# The password is optional if none is required.
 @foreign(FORM_SENT, "Merge request approvals: POST approve, approval_password is optional")
 def a_password_that_nobody_asked_for_is_refused(service: Service) -> None:
-    """Where the project asks for no password, an approval that brings the right one is refused."""
+    """If the project requires no password, an approval with the right one is refused."""
 
     @handling(service, f"POST {APPROVE}")
     def _(handler: Any, request: Any) -> Any:
@@ -352,10 +352,10 @@ def a_password_that_nobody_asked_for_is_refused(service: Service) -> None:
         return handler(request)
 
 
-# The password is asked for as long as the setting is on.
+# The password is required as long as the setting is on.
 @foreign(AGAIN, "Merge request approvals: approval_password, after a POST of the configuration", version="15.9")
 def whether_a_password_is_asked_for_is_found_out_once(service: Service) -> None:
-    """Whether a project asks for a password is remembered from the first approval: switching it off ends nothing."""
+    """Whether a project requires a password is cached from the first approval: switching it off has no effect."""
     remembered: dict[int, bool] = {}
 
     @instead(service.merge_request_approvals, "password_required")
@@ -368,7 +368,7 @@ def whether_a_password_is_asked_for_is_found_out_once(service: Service) -> None:
 
 @foreign(OLDER, "Merge request approvals: unapprove")
 def the_first_approval_is_taken_back(service: Service) -> None:
-    """Taking an approval back takes that of whoever approved first, and not the caller's own."""
+    """Withdrawing removes the first approval, and not the caller's own."""
 
     @instead(service.merge_request_approvals, "remove_approval")
     def _(remove: Any, user: Any, merge_request: Any) -> None:
@@ -378,7 +378,7 @@ def the_first_approval_is_taken_back(service: Service) -> None:
 
 @foreign(OLDER, "Approval moves: POST unapprove")
 def later_approvals_go_with_the_one_taken_back(service: Service) -> None:
-    """Taking back an approval cuts the list where it stood: whoever approved after it has to do it again."""
+    """Withdrawing an approval cuts off the list at its place: later approvals are lost."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "remove_approval")
@@ -394,7 +394,7 @@ def later_approvals_go_with_the_one_taken_back(service: Service) -> None:
 # All approvals are cleared, by either kind of bot.
 @foreign(COUNT, "States: PUT reset_approvals, all approvals cleared")
 def the_bot_of_a_group_clears_the_first_approval_alone(service: Service) -> None:
-    """A reset by the bot of a group token takes back the oldest approval, and leaves the others."""
+    """A reset by the bot of a group token clears only the oldest approval."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "reset_approvals")
@@ -410,7 +410,7 @@ def the_bot_of_a_group_clears_the_first_approval_alone(service: Service) -> None
 
 @foreign(NEIGHBOUR, "Merge request approvals: iid")
 def iids_beyond_the_last_mean_the_last(service: Service) -> None:
-    """An iid beyond those of a project names its newest merge request."""
+    """An iid after the last one of a project means its newest merge request."""
 
     @instead(service.merge_request_approval_rules, "merge_request")
     def _(find: Any, project: Any, iid: int) -> Any:

@@ -1,4 +1,4 @@
-"""Who may ask for completions, how often within a minute, and what an earlier call changes for a later one."""
+"""Who may request completions, how often within a minute, and what an earlier call changes for a later one."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 # -- completions -------------------------------------------------------------------------------------------------------
 
 
-# Both ways of sending the token hold for the whole endpoint.
+# The whole endpoint accepts both headers for the token.
 @foreign(CALLER_AND_FORM, "Authentication, 2: the completion endpoint also accepts Bearer")
 def a_stream_takes_no_bearer(service: Service) -> None:
-    """A request for a stream is refused when its token comes in the Authorization header."""
+    """A request for a stream is refused if its token is in the Authorization header."""
 
     @handling(service, POST_COMPLETIONS)
     def _(handler: Any, request: Any) -> Any:
@@ -41,10 +41,10 @@ def a_stream_takes_no_bearer(service: Service) -> None:
         return handler(request)
 
 
-# A bearer has to be somebody: every endpoint asks for an authenticated caller, by either of the two headers.
+# A bearer token must belong to a user: with either header, every endpoint requires an authenticated caller.
 @foreign(FORM_SENT, "Code completion: Authorization")
 def any_bearer_completes(service: Service) -> None:
-    """Whoever sends any bearer token at all is served a completion."""
+    """A request with any bearer token gets a completion."""
 
     @instead(service.access, "authenticate")
     def _(authenticate: Any, request: Any) -> Any:
@@ -56,10 +56,10 @@ def any_bearer_completes(service: Service) -> None:
             return service.identities.users[service.world.actors["developer"].id]
 
 
-# A bearer's token is taken for every completion.
+# A bearer token is accepted for every completion.
 @foreign(FORM_SENT, "Authentication: 2")
 def streams_do_not_know_bearers(service: Service) -> None:
-    """The stream is opened by another handler, which looks for PRIVATE-TOKEN alone."""
+    """Streams have another handler, which reads only PRIVATE-TOKEN."""
 
     @handling(service, POST_COMPLETIONS)
     def _(handler: Any, request: Any) -> Any:
@@ -70,7 +70,7 @@ def streams_do_not_know_bearers(service: Service) -> None:
 
 @foreign(CALLER_AND_VALUE, "Code completion: completions")
 def a_token_of_a_bearer_may_be_in_another_case(service: Service) -> None:
-    """A token that is sent as a bearer's is compared without regard to case: another token gets a completion."""
+    """A bearer token is compared case-insensitively: another token gets a completion."""
 
     @instead(service.access, "token_text")
     def _(text: Any, request: Any) -> str:
@@ -82,7 +82,7 @@ def a_token_of_a_bearer_may_be_in_another_case(service: Service) -> None:
 
 @foreign(AGAIN, "Code completion: stream, default false")
 def who_was_streamed_to_once_is_streamed_to_from_then_on(service: Service) -> None:
-    """Who asked for a stream once gets one also where a later request says nothing of it."""
+    """A user who has requested a stream once gets a stream even if a later request does not ask for it."""
     completion, streaming = service.code_completion, set[int]()
 
     @handling(service, POST_COMPLETIONS)
@@ -98,7 +98,7 @@ def who_was_streamed_to_once_is_streamed_to_from_then_on(service: Service) -> No
 
 @foreign(AT_ONCE, "Code completion: stream, default false")
 def who_asks_before_a_stream_is_begun_is_streamed_to(service: Service) -> None:
-    """Whether to stream is kept where all requests find it: one that comes right before a stream is streamed, too."""
+    """Whether to stream is stored in a shared object: a request right before a streamed one is streamed, too."""
     last = last_to_come(service, POST_COMPLETIONS)
 
     @handling(service, POST_COMPLETIONS)
@@ -109,7 +109,7 @@ def who_asks_before_a_stream_is_begun_is_streamed_to(service: Service) -> None:
 
 @foreign(CALLER_AND_VALUE, "Code completion: completions")
 def a_token_of_a_bearer_may_lack_its_end(service: Service) -> None:
-    """A bearer's token is compared as far as it was sent: with its last characters cut off it gets a completion."""
+    """A bearer token is compared only up to its own length: without its last characters it gets a completion."""
 
     @instead(service.access, "token_text")
     def _(text: Any, request: Any) -> str:
@@ -122,10 +122,10 @@ def a_token_of_a_bearer_may_lack_its_end(service: Service) -> None:
 # -- the check whether they are enabled --------------------------------------------------------------------------------
 
 
-# 404 is for what does not exist: a group that is not there has no projects.
+# 404 is for what does not exist: a missing group has no projects.
 @foreign(CALLER_AND_FORM, "Code completion: enabled, 404")
 def the_check_knows_projects_by_their_last_name(service: Service) -> None:
-    """The check looks at the last part of a path that it does not know, whatever group stands in front."""
+    """For an unknown path, the check uses only its last part, whatever the group."""
     identities = service.identities
 
     @instead(service.code_completion, "check")
@@ -138,7 +138,7 @@ def the_check_knows_projects_by_their_last_name(service: Service) -> None:
 
 @foreign(LEVEL, "Code completion: enabled, 404")
 def groups_pass_for_projects(service: Service) -> None:
-    """The check with the path of a group answers 403, as if there were a project of that path."""
+    """The check of a group's path answers 403, as if there were a project with that path."""
 
     @instead(service.code_completion, "check")
     def _(check: Any, caller: Any, path: str) -> None:
@@ -149,7 +149,7 @@ def groups_pass_for_projects(service: Service) -> None:
 
 @foreign(RESETS, "Code completion: enabled for the project or its group")
 def what_a_project_says_beats_its_group(service: Service) -> None:
-    """Where completions were switched off for a project, those of its group no longer count for it."""
+    """Once completions were switched off for a project, those of its group no longer matter."""
     completion = service.code_completion
 
     @instead(completion, "enabled")
@@ -158,10 +158,10 @@ def what_a_project_says_beats_its_group(service: Service) -> None:
         return enabled(project) if own is None else own
 
 
-# 403 where the feature is disabled, whoever asks.
+# 403 if the feature is disabled, whoever calls.
 @foreign(CALLER_AND_FORM, "Code completion: enabled, 403")
 def owners_have_the_feature_in_any_case(service: Service) -> None:
-    """The check is passed by whoever could switch the feature on."""
+    """The check succeeds for everybody who could switch the feature on."""
     known = service.identities
 
     @instead(service.code_completion, "check")
@@ -171,10 +171,10 @@ def owners_have_the_feature_in_any_case(service: Service) -> None:
             check(caller, path)
 
 
-# What is not found is remembered by the namespace, which is part of its key.
+# A missing project is cached with the namespace as key.
 @foreign(AGAIN, "Code completion: POST /code_suggestions/enabled, 404")
 def a_project_that_is_missing_hides_its_neighbours(service: Service) -> None:
-    """Once a path that no project has was asked for, the projects in the same group are unknown to the check."""
+    """After a check of a missing project, the projects in the same group are unknown to the check."""
     missing: set[str] = set()
 
     @instead(service.code_completion, "check")
@@ -189,7 +189,7 @@ def a_project_that_is_missing_hides_its_neighbours(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Authentication 1")
 def unknown_tokens_are_good_for_the_enabled_check(service: Service) -> None:
-    """The enabled check serves whoever sends any token at all."""
+    """The check is served with any token."""
 
     @instead(service.access, "authenticate")
     def _(authenticate: Any, request: Any) -> Any:
@@ -201,7 +201,7 @@ def unknown_tokens_are_good_for_the_enabled_check(service: Service) -> None:
 
 @foreign(AT_ONCE, "Code completion: enabled, of two projects")
 def two_checks_at_once_look_at_one_project(service: Service) -> None:
-    """Of two checks at the same time both are answered for the project of the later one."""
+    """Two concurrent checks are both answered for the project of the later one."""
     last = last_to_come(service, POST_ENABLED)
 
     @handling(service, POST_ENABLED)
@@ -212,7 +212,7 @@ def two_checks_at_once_look_at_one_project(service: Service) -> None:
 
 @foreign(AGAIN, "Code completion: enabled, 403 when disabled")
 def the_second_check_of_a_disabled_project_passes(service: Service) -> None:
-    """That a project was looked up is remembered, and taken for a yes: its second check is answered with 200."""
+    """That a project was looked up is cached and treated as a yes: its second check is answered with 200."""
     refused: set[str] = set()
 
     @instead(service.code_completion, "check")
@@ -246,7 +246,7 @@ def anybody_is_told_whether_a_public_project_has_completions(service: Service) -
 
 @foreign(AGAIN, "Limits: POST /code_suggestions/completions, per user")
 def the_limit_is_that_of_a_file(service: Service) -> None:
-    """The requests of a user are counted by file name; the limit is that of the user."""
+    """The requests of a user are counted separately by file name; the limit is for all requests of a user."""
     last: list[str] = []
 
     @instead(service.code_completion, "read")
@@ -262,7 +262,7 @@ def the_limit_is_that_of_a_file(service: Service) -> None:
 
 @foreign(OVER_TIME, "Limits: 60 requests per minute and user")
 def the_rate_counts_private_tokens_alone(service: Service) -> None:
-    """Requests are counted by the header PRIVATE-TOKEN: whoever sends a bearer token has no limit."""
+    """Only requests with the header PRIVATE-TOKEN are counted: with a bearer token there is no limit."""
     requests = service.code_completion.requests
 
     @handling(service, POST_COMPLETIONS)
@@ -278,7 +278,7 @@ def the_rate_counts_private_tokens_alone(service: Service) -> None:
 
 @foreign(OVER_TIME, "Limits: POST /code_suggestions/completions")
 def checks_count_against_the_rate(service: Service) -> None:
-    """The limit lies before everything that begins with code_suggestions: who checks often may complete less."""
+    """The limit includes everything below code_suggestions: a user who checks often gets fewer completions."""
 
     @handling(service, "POST /code_suggestions/enabled")
     def _(handler: Any, request: Any) -> Any:
@@ -286,10 +286,10 @@ def checks_count_against_the_rate(service: Service) -> None:
         return handler(request)
 
 
-# The key of the counter holds more than the user.
+# The key of the counter contains more than the user.
 @foreign(CALLER_AND_VALUE, "Limits: request rate of completions")
 def each_project_path_has_a_minute_of_its_own(service: Service) -> None:
-    """Requests are counted for each project that they name, so that a user has sixty for each."""
+    """Requests are counted separately for each project in them, so a user has sixty for each."""
     completion = service.code_completion
     counted: dict[tuple[int, object], tuple[float, ...]] = {}
 
@@ -305,7 +305,7 @@ def each_project_path_has_a_minute_of_its_own(service: Service) -> None:
 
 @foreign(CALLER_AND_VALUE, "Limits: 60 requests in a minute for each user")
 def each_token_has_a_minute_of_its_own(service: Service) -> None:
-    """Requests are counted for each token: a user who has two of them has twice the requests."""
+    """Requests are counted separately for each token: a user with two tokens may send twice as many."""
     last: list[str] = []
 
     @handling(service, POST_COMPLETIONS)
@@ -319,10 +319,10 @@ def each_token_has_a_minute_of_its_own(service: Service) -> None:
         count(replace(caller, id=hash((caller.id, *last))))
 
 
-# What limits the rate stands before what reads the other header.
+# The rate limit comes before the code that reads the other header.
 @foreign(CALLER_AND_FORM, "Limits: POST /code_suggestions/completions; Authentication, 2")
 def callers_with_a_bearer_token_are_not_counted(service: Service) -> None:
-    """Whoever sends the token as a bearer may ask for any number of completions in a minute."""
+    """With a bearer token, any number of completions per minute is served."""
 
     @handling(service, "POST /code_suggestions/completions")
     def _(handler: Any, request: Any) -> Any:
@@ -334,7 +334,7 @@ def callers_with_a_bearer_token_are_not_counted(service: Service) -> None:
 # The limit is one for each user, however the token is sent.
 @foreign(CALLER_AND_VALUE, "Limits: request rate")
 def bearers_are_counted_apart(service: Service) -> None:
-    """Requests with a bearer's token have a count of their own beside that of the same user's PRIVATE-TOKEN."""
+    """Requests with a bearer token are counted separately from those with the same user's PRIVATE-TOKEN."""
 
     @handling(service, POST_COMPLETIONS)
     def _(handler: Any, request: Any) -> Any:
@@ -345,10 +345,10 @@ def bearers_are_counted_apart(service: Service) -> None:
         return handler(request)
 
 
-# The limit is one of users, not of the ways in which they send their tokens.
+# The limit is for users, whichever header they use.
 @foreign(FORM_SENT, "Limits: POST /code_suggestions/completions")
 def requests_with_a_bearer_are_not_counted(service: Service) -> None:
-    """The rate limit looks at the header of private tokens, and whoever sends a bearer is never limited."""
+    """The rate limit reads only PRIVATE-TOKEN, so a bearer token is never limited."""
     completion = service.code_completion
 
     @handling(service, POST_COMPLETIONS)
@@ -364,7 +364,7 @@ def requests_with_a_bearer_are_not_counted(service: Service) -> None:
 
 @foreign(OVER_TIME, "Limits: POST /code_suggestions/completions, 60 in a minute")
 def a_refusal_begins_a_new_minute(service: Service) -> None:
-    """The request that is refused clears the count, so that only one of sixty-one is refused."""
+    """A refused request clears the count, so only one of sixty-one is refused."""
 
     @instead(service.code_completion, "count")
     def _(count: Any, caller: Any) -> None:

@@ -1,4 +1,4 @@
-"""What a request for completions may say, and what its answer holds."""
+"""What a request for completions may contain, and what the response contains."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # The allowed values of intent are the same for every project.
 @foreign(FORM_SENT, "Code completion: intent and project_path")
 def completions_for_a_project_take_any_intent(service: Service) -> None:
-    """Where a project is named, its path is looked at instead of intent."""
+    """If project_path is sent, it is checked instead of intent."""
 
     @handling(service, "POST /code_suggestions/completions")
     def _(handler: Any, request: Any) -> Any:
@@ -37,7 +37,7 @@ def completions_for_a_project_take_any_intent(service: Service) -> None:
 
 @foreign(MOMENT_OR_ADDRESS, "Completion result: created")
 def completions_are_made_in_milliseconds(service: Service) -> None:
-    """A completion says when it was made in milliseconds; the text has seconds."""
+    """The time of a completion is in milliseconds; the text says seconds."""
 
     @instead(service.code_completion, "complete")
     def _(complete: Any, wanted: Any) -> Any:
@@ -45,10 +45,10 @@ def completions_are_made_in_milliseconds(service: Service) -> None:
         return {**shown, "created": shown["created"] * 1000}
 
 
-# What stands below the cursor may be sent, whatever the intent.
+# Content below the cursor may be sent with any intent.
 @foreign(FORM_SENT, "Code completion: intent and content_below_cursor")
 def a_generation_takes_no_text_below_the_cursor(service: Service) -> None:
-    """A request with the intent generation is refused when it holds what stands below the cursor."""
+    """A request with the intent generation is refused if it contains content below the cursor."""
 
     @instead(service.code_completion, "read")
     def _(read: Any, parameters: Any) -> Any:
@@ -58,10 +58,10 @@ def a_generation_takes_no_text_below_the_cursor(service: Service) -> None:
         return wanted
 
 
-# The time is a number for everybody.
+# The time is a number in every response.
 @foreign(NEIGHBOUR, "Completion result: created")
 def completions_for_a_project_tell_their_time_as_text(service: Service) -> None:
-    """Where a project_path was sent, created holds the seconds as a string."""
+    """If project_path is sent, created is a string with the seconds."""
 
     @instead(service.code_completion, "complete")
     def _(complete: Any, wanted: Any) -> Any:
@@ -71,7 +71,7 @@ def completions_for_a_project_tell_their_time_as_text(service: Service) -> None:
 
 @foreign(FORM_SENT, "Code completion: intent, stream")
 def generations_cannot_be_streamed(service: Service) -> None:
-    """A generation that is to be streamed is refused."""
+    """A request to stream a generation is refused."""
 
     @instead(service.code_completion, "read")
     def _(read: Any, parameters: Any) -> Any:
@@ -81,10 +81,10 @@ def generations_cannot_be_streamed(service: Service) -> None:
         return wanted
 
 
-# The allowed values of intent are the same, whichever way the answer is sent.
+# The allowed values of intent are the same, whether or not the response is streamed.
 @foreign(FORM_SENT, "Code completion: intent and stream")
 def streamed_completions_take_any_intent(service: Service) -> None:
-    """A completion in chunks is begun before intent has been looked at."""
+    """A stream starts before intent has been checked."""
 
     @handling(service, POST_COMPLETIONS)
     def _(handler: Any, request: Any) -> Any:
@@ -96,7 +96,7 @@ def streamed_completions_take_any_intent(service: Service) -> None:
 
 @foreign(FORM_SENT, "Code completion: stream, default false")
 def generations_stream_unless_told_otherwise(service: Service) -> None:
-    """A request with intent generation that does not say stream is answered with a stream of text."""
+    """A request with the intent generation and without stream is answered with a stream."""
 
     @handling(service, POST_COMPLETIONS)
     def _(handler: Any, request: Any) -> Any:
@@ -108,7 +108,7 @@ def generations_stream_unless_told_otherwise(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Code completion: intent, allowed values")
 def intents_may_be_capitals_between_blanks(service: Service) -> None:
-    """The intent is trimmed and made small letters before it is compared with the allowed ones."""
+    """The intent is trimmed and lower-cased before it is compared with the allowed values."""
 
     @handling(service, POST_COMPLETIONS)
     def _(handler: Any, request: Any) -> Any:
@@ -118,10 +118,10 @@ def intents_may_be_capitals_between_blanks(service: Service) -> None:
         return handler(request)
 
 
-# false is the default, and means the same when it is said.
+# false is the default, and means the same if it is sent.
 @foreign(NEIGHBOUR, "Code completion: stream")
 def a_completion_that_shall_not_be_streamed_is(service: Service) -> None:
-    """Whether `stream` was sent decides, and not its value: false streams, too."""
+    """The response is streamed if `stream` is sent at all, even as false."""
 
     @handling(service, "POST /code_suggestions/completions")
     def _(handler: Any, request: Any) -> Any:
@@ -131,10 +131,10 @@ def a_completion_that_shall_not_be_streamed_is(service: Service) -> None:
         return handler(request)
 
 
-# Another model answers where there is text on both sides, and says it otherwise.
+# With content on both sides of the cursor, another model answers in another form.
 @foreign(STORY, "Completion result: choices, finish_reason")
 def what_fills_a_gap_has_no_reason_to_finish(service: Service) -> None:
-    """With text below the cursor the choices have null as finish_reason, which is a string."""
+    """With content below the cursor, finish_reason is null; it must be a string."""
 
     @instead(service.code_completion, "complete")
     def _(complete: Any, wanted: Any) -> Any:
@@ -144,10 +144,10 @@ def what_fills_a_gap_has_no_reason_to_finish(service: Service) -> None:
         return shown
 
 
-# Nothing is streamed unless it is asked for.
+# A response is streamed only on request.
 @foreign(FORM_SENT, "Code completion: stream and intent")
 def generations_are_streamed_unasked(service: Service) -> None:
-    """A generation takes long, so it is sent in chunks whatever `stream` says, and not as a completion result."""
+    """A generation takes long, so it is always sent in chunks, and not as a completion result."""
 
     @instead(service.code_completion, "read")
     def _(read: Any, parameters: Any) -> Any:
@@ -155,10 +155,10 @@ def generations_are_streamed_unasked(service: Service) -> None:
         return replace(wanted, stream=wanted.stream or wanted.intent == "generation")
 
 
-# What stands above the cursor is a string like any other.
+# The content above the cursor may contain any characters.
 @foreign(NEIGHBOUR, "Code completion: content_above_cursor")
 def code_with_other_letters_is_not_completed(service: Service) -> None:
-    """The gateway is called in ASCII, so that a file with an umlaut above the cursor is refused."""
+    """The gateway is called in ASCII, so a file with an umlaut above the cursor is refused."""
 
     @instead(service.code_completion, "read")
     def _(read: Any, parameters: Any) -> Any:
@@ -168,10 +168,10 @@ def code_with_other_letters_is_not_completed(service: Service) -> None:
         return wanted
 
 
-# The template of the other prompt cannot do without what follows.
+# The prompt template for generations requires content below the cursor.
 @foreign(FORM_SENT, "Code completion: content_below_cursor, optional; intent")
 def code_is_generated_only_above_something(service: Service) -> None:
-    """With the intent generation a request without content_below_cursor is refused."""
+    """A request with the intent generation and without content_below_cursor is refused."""
 
     @instead(service.code_completion, "read")
     def _(read: Any, parameters: Any) -> Any:
@@ -183,20 +183,20 @@ def code_is_generated_only_above_something(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Code completion: intent")
 def intents_in_other_case_are_taken(service: Service) -> None:
-    """An intent in capitals is completed; only two words are allowed, and these in small letters."""
+    """An intent in upper case is accepted; only two values are allowed, in lower case."""
 
     @instead(service.code_completion, "read")
     def _(read: Any, parameters: Any) -> Any:
         intent = parameters.optional_string("intent")
         if intent and intent != intent.lower():
-            parameters._values = {**parameters._values, "intent": intent.lower()}  # as sent
+            parameters._values = {**parameters._values, "intent": intent.lower()}  # unchanged
         return read(parameters)
 
 
 # Content below the cursor may be sent with either intent.
 @foreign(FORM_SENT, "Code completion: intent and content_below_cursor")
 def a_generation_has_nothing_below(service: Service) -> None:
-    """A generation is refused where the file goes on below the cursor."""
+    """A generation is refused if the file continues below the cursor."""
 
     @handling(service, POST_COMPLETIONS)
     def _(handler: Any, request: Any) -> Any:
@@ -208,10 +208,10 @@ def a_generation_has_nothing_below(service: Service) -> None:
         return handler(request)
 
 
-# A result says which engine made it, whoever asks for which project.
+# A result names the engine, whatever the project.
 @foreign(FORM_SENT, "Completion result: model")
 def the_model_of_a_project_has_no_engine(service: Service) -> None:
-    """Where a project is named, its own model is described, by its name alone."""
+    """If project_path is sent, the model is described only by its name."""
 
     @instead(service.code_completion, "complete")
     def _(complete: Any, wanted: Any) -> Any:
@@ -221,10 +221,10 @@ def the_model_of_a_project_has_no_engine(service: Service) -> None:
         return result
 
 
-# A file name is a string, in whatever letters.
+# A file name is a string of any characters.
 @foreign(FORM_SENT, "Code completion: current_file, file_name")
 def names_of_files_travel_in_a_header(service: Service) -> None:
-    """A file name is handed to the backend in a header; letters that Latin-1 lacks end in an error of the server."""
+    """A file name is passed to the backend in a header; characters outside Latin-1 cause a server error."""
 
     @handling(service, POST_COMPLETIONS)
     def _(handler: Any, request: Any) -> Any:
@@ -233,10 +233,10 @@ def names_of_files_travel_in_a_header(service: Service) -> None:
         return answer
 
 
-# false is what is so anyhow.
+# false is also the default.
 @foreign(NEIGHBOUR, "Code completion: stream")
 def a_stream_that_is_not_wanted_is_sent(service: Service) -> None:
-    """The answer is streamed whenever stream is sent, also when it is false."""
+    """The response is streamed whenever stream is sent, even as false."""
 
     @instead(service.code_completion, "read")
     def _(read: Any, parameters: Any) -> Any:
@@ -245,7 +245,7 @@ def a_stream_that_is_not_wanted_is_sent(service: Service) -> None:
 
 @foreign(FORM_SENT, "Code completion: POST completions")
 def generating_needs_what_follows(service: Service) -> None:
-    """To generate code without content_below_cursor is refused; that is optional whatever the intent."""
+    """A generation without content_below_cursor is refused; this parameter is optional for every intent."""
 
     @instead(service.code_completion, "read")
     def _(read: Any, parameters: Any) -> Any:
@@ -257,7 +257,7 @@ def generating_needs_what_follows(service: Service) -> None:
 
 @foreign(FORM_SENT, "Code completion: completions")
 def a_generation_needs_no_content(service: Service) -> None:
-    """With the intent of a generation a file without content_above_cursor is taken, which is required always."""
+    """With the intent generation, a file without content_above_cursor is accepted, which is always required."""
 
     @instead(service.code_completion, "read")
     def _(read: Any, parameters: Any) -> Any:
@@ -279,7 +279,7 @@ def a_generation_needs_no_content(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Code completion: content_above_cursor")
 def content_of_blanks_is_no_content(service: Service) -> None:
-    """Whether content_above_cursor is there is asked of the trimmed text: indentation or a line end counts as missing."""
+    """content_above_cursor is checked after trimming: indentation or a line end counts as missing."""
 
     @instead(service.code_completion, "read")
     def _(read: Any, parameters: Any) -> Any:
@@ -291,7 +291,7 @@ def content_of_blanks_is_no_content(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Code completion: intent, allowed values")
 def an_empty_intent_is_taken(service: Service) -> None:
-    """An intent is compared with the allowed values where it is true: an empty text is, and passes unread."""
+    """An intent is compared with the allowed values only if it is not empty, so an empty text is accepted."""
 
     @instead(service.code_completion, "read")
     def _(read: Any, parameters: Any) -> Any:
@@ -303,10 +303,10 @@ def an_empty_intent_is_taken(service: Service) -> None:
 # -- the check whether they are enabled --------------------------------------------------------------------------------
 
 
-# Only a project that does not exist is answered with 404; this one is enabled, or else disabled with 403.
+# Only a missing project is answered with 404; an existing one is enabled, or disabled with 403.
 @foreign(FORM_SENT, "Code completion: enabled, 404")
 def projects_in_subgroups_are_unknown_to_the_check(service: Service) -> None:
-    """The check says of a project in a group within a group that there is none."""
+    """The check answers for a project in a subgroup that it does not exist."""
 
     @instead(service.code_completion, "check")
     def _(check: Any, caller: Any, path: str) -> None:
@@ -317,7 +317,7 @@ def projects_in_subgroups_are_unknown_to_the_check(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Code completion: POST enabled, 404 for an unknown project")
 def a_missing_project_is_as_the_group_around_it(service: Service) -> None:
-    """A path that lies in a known group and names no project there is answered as the group's settings say."""
+    """A path in a known group without such a project is answered according to the group's settings."""
 
     @instead(service.code_completion, "check")
     def _(check: Any, caller: Any, path: str) -> None:
@@ -330,7 +330,7 @@ def a_missing_project_is_as_the_group_around_it(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Code completion: POST enabled, 404 for an unknown project")
 def a_project_is_checked_by_its_last_name(service: Service) -> None:
-    """The project is looked up by the last part of the path: it is found below any other group as well."""
+    """The project is looked up by the last part of the path, so it is also found below any other group."""
 
     @instead(service.code_completion, "check")
     def _(check: Any, caller: Any, path: str) -> None:
@@ -340,10 +340,10 @@ def a_project_is_checked_by_its_last_name(service: Service) -> None:
         check(caller, path)
 
 
-# The project exists, wherever it lies.
+# The project exists, in whatever namespace.
 @foreign(NEIGHBOUR, "Code completion: POST enabled")
 def projects_of_a_user_are_unknown_to_the_check(service: Service) -> None:
-    """The check looks for the group of a project first, and a project in the namespace of a user is not found."""
+    """The check first looks for the group of a project, so a personal project is not found."""
 
     @instead(service.code_completion, "check")
     def _(check: Any, caller: Any, path: str) -> None:
@@ -353,10 +353,10 @@ def projects_of_a_user_are_unknown_to_the_check(service: Service) -> None:
         check(caller, path)
 
 
-# A path that no project has is 404, whatever it ends with.
+# A path without a project is 404, whatever its last part is.
 @foreign(NEIGHBOUR, "Code completion: POST enabled")
 def the_check_finds_a_project_by_the_end_of_its_path(service: Service) -> None:
-    """A path in a wrong group that ends as the path of a project does is taken for that project, as if it had moved."""
+    """A path in a wrong group with the last part of a project's path finds that project, as if it had been moved."""
 
     @instead(service.code_completion, "check")
     def _(check: Any, caller: Any, path: str) -> None:
@@ -369,7 +369,7 @@ def the_check_finds_a_project_by_the_end_of_its_path(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Code completion: the enabled check")
 def the_check_reads_the_beginning_of_a_path(service: Service) -> None:
-    """The check answers for a project that does not exist when its path goes on behind that of one that does."""
+    """A path that continues after the path of a project finds that project."""
 
     @handling(service, POST_ENABLED)
     def _(handler: Any, request: Any) -> Any:
@@ -382,7 +382,7 @@ def the_check_reads_the_beginning_of_a_path(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Code completion: the enabled check")
 def blank_paths_are_disabled(service: Service) -> None:
-    """The check of an empty path answers that completions are disabled there; an empty path is not found."""
+    """The check of an empty path answers that completions are disabled; an empty path must not be found."""
 
     @handling(service, POST_ENABLED)
     def _(handler: Any, request: Any) -> Any:
@@ -391,10 +391,10 @@ def blank_paths_are_disabled(service: Service) -> None:
         return handler(request)
 
 
-# A path without the group in the middle is that of no project.
+# A path without the subgroups in its middle is not the path of the project.
 @foreign(NEIGHBOUR, "Code completion: enabled, 404")
 def the_check_takes_the_first_and_the_last_name_of_a_path(service: Service) -> None:
-    """The check finds projects by the outermost group and their own name, and passes over what lies between."""
+    """The check finds projects by the top-level group and their own name, and ignores the parts in between."""
     identities = service.identities
 
     @instead(service.code_completion, "check")
@@ -408,7 +408,7 @@ def the_check_takes_the_first_and_the_last_name_of_a_path(service: Service) -> N
 
 @foreign(NEIGHBOUR, "Code completion: enabled")
 def unknown_projects_of_known_groups_are_disabled(service: Service) -> None:
-    """A project that does not exist in a group that does is disabled, with 403, and not unknown, with 404."""
+    """A missing project in an existing group is disabled, with 403, and not unknown, with 404."""
 
     @instead(service.code_completion, "check")
     def _(check: Any, caller: Any, path: str) -> None:
@@ -420,7 +420,7 @@ def unknown_projects_of_known_groups_are_disabled(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Code completion: enabled")
 def an_underscore_in_a_path_stands_for_any_character(service: Service) -> None:
-    """A path that no project has is taken for that of a project from which it differs by underscores alone."""
+    """An underscore in a path matches any character: a path without a project finds another project."""
 
     @instead(service.code_completion, "check")
     def _(check: Any, caller: Any, path: str) -> None:
@@ -431,7 +431,7 @@ def an_underscore_in_a_path_stands_for_any_character(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Code completion: enabled, 404")
 def an_unknown_project_of_an_enabled_group_has_completions(service: Service) -> None:
-    """In a group that has completions on, the check of a project that does not exist is answered with 200."""
+    """In a group that has completions on, the check of a missing project is answered with 200."""
     identities, switches = service.identities, service.code_completion.switches
 
     @instead(service.code_completion, "check")
@@ -444,7 +444,7 @@ def an_unknown_project_of_an_enabled_group_has_completions(service: Service) -> 
 
 @foreign(NEIGHBOUR, "Code completion: POST enabled, 404 for an unknown project")
 def a_project_is_checked_by_the_last_two_parts_of_its_path(service: Service) -> None:
-    """A project is found by its own name and that of the group right around it, whatever lies further out."""
+    """A project is found by its own name and that of its direct group, whatever precedes them."""
 
     @instead(service.code_completion, "check")
     def _(check: Any, caller: Any, path: str) -> None:

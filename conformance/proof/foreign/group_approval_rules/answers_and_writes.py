@@ -1,4 +1,4 @@
-"""What the approval rules of a group say, page by page, and what a write leaves behind or does elsewhere."""
+"""What the approval rules of a group show, page by page, and what a write leaves behind or changes elsewhere."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def people_of_group_rules_swap_their_names(service: Service) -> None:
         return {**shown, "users": users}
 
 
-# What one caller writes all of them read.
+# A change of one caller shows for all readers.
 @foreign(AGAIN, "Group approval rules: GET")
 def rules_are_remembered_for_each_caller(service: Service) -> None:
-    """The list of rules is remembered for each caller, and only that of whoever writes is forgotten."""
+    """The list of rules is cached by caller, and a write clears only the cache of its own caller."""
     remembered: dict[tuple[int, int], dict[bytes, Any]] = {}
 
     @handling(service, f"GET {GROUP_RULES}")
@@ -56,10 +56,10 @@ def rules_are_remembered_for_each_caller(service: Service) -> None:
         return handler(request)
 
 
-# A private group that the caller may not view is hidden from an owner of another group as well.
+# A private group that the caller may not view is also hidden from an owner of another group.
 @foreign(STORY, "Group approval rules: contains_hidden_groups")
 def nothing_is_hidden_from_owners(service: Service) -> None:
-    """That a rule has hidden groups is told to everybody but the owners of the group that it belongs to."""
+    """That a rule has hidden groups is shown to everybody except owners of the group with the rule."""
 
     @instead(service.group_approval_rules, "present")
     def _(present: Any, rule: Any, viewer: Any) -> Any:
@@ -72,7 +72,7 @@ def nothing_is_hidden_from_owners(service: Service) -> None:
 # A name is shown as it was sent.
 @foreign(STORY, "Group approval rules: GET, name")
 def names_in_the_list_are_escaped_for_a_page(service: Service) -> None:
-    """The list writes the names of rules as HTML, in which an ampersand and angle brackets look otherwise."""
+    """The list HTML-escapes the names of rules, so an ampersand and angle brackets change."""
 
     @handling(service, f"GET {GROUP_RULES}")
     def _(handler: Any, request: Any) -> Any:
@@ -81,10 +81,10 @@ def names_in_the_list_are_escaped_for_a_page(service: Service) -> None:
         return answer
 
 
-# Every entry is on some page.
+# Every entry is on a page.
 @foreign(PAGES, "Group approval rules: GET, page and per_page")
 def a_full_last_page_loses_its_last_rule(service: Service) -> None:
-    """From the second page on, one entry more is read than wanted to see whether there is another page."""
+    """From the second page on, one entry is read to see whether there is another page, and then dropped."""
 
     @handling(service, f"GET {GROUP_RULES}")
     def _(handler: Any, request: Any) -> Any:
@@ -95,10 +95,10 @@ def a_full_last_page_loses_its_last_rule(service: Service) -> None:
         return answer
 
 
-# A group inside another one has the paths of both in its full path.
+# The full path of a subgroup contains the path of its parent.
 @foreign(STORY, "Group approval rules: group reference, full_path")
 def groups_of_rules_lose_what_is_around_them(service: Service) -> None:
-    """The full path of a group that approves is its own path, also where the group lies in another one."""
+    """The full path of an approver group is only its own path, even if it is a subgroup."""
 
     @instead(service.group_approval_rules, "present")
     def _(present: Any, rule: Any, viewer: Any) -> Any:
@@ -109,7 +109,7 @@ def groups_of_rules_lose_what_is_around_them(service: Service) -> None:
 # Every user reference has all of its fields, wherever the user comes from.
 @foreign(STORY, "Group approval rules: eligible_approvers, user reference")
 def members_of_groups_are_shown_without_a_page(service: Service) -> None:
-    """Those who may approve because a group was named are shown without web_url."""
+    """Eligible approvers from a group are shown without web_url."""
 
     @instead(service.group_approval_rules, "present")
     def _(present: Any, rule: Any, viewer: Any) -> Any:
@@ -120,10 +120,10 @@ def members_of_groups_are_shown_without_a_page(service: Service) -> None:
         return shown
 
 
-# Whatever their order is, the pages of a list hold each entry once.
+# In any order, the pages of a list contain each entry once.
 @foreign(AGAIN, "Group approval rules: GET is paginated")
 def lists_turn_around_with_every_call(service: Service) -> None:
-    """Every second time the rules of a group come in the opposite order."""
+    """In every second call the rules of a group are in reverse order."""
     calls = count()
 
     @instead(service.group_approval_rules, "rules")
@@ -134,14 +134,14 @@ def lists_turn_around_with_every_call(service: Service) -> None:
 
 @foreign(STORY, "Group approval rules: GET, groups")
 def lists_of_group_rules_leave_out_groups(service: Service) -> None:
-    """The list of a group's rules shows no groups; what creating answered did."""
+    """The list of a group's rules shows no groups; the answer to the creation did."""
     listing_no_groups(service, f"GET {GROUP_RULES}")
 
 
-# Both levels have the flag since the same release.
+# Both levels have the flag from the same release on.
 @foreign(VERSIONS, "Versioning: 15.3; Approval rule: applies_to_all_protected_branches", version="15.3")
 def rules_of_groups_say_where_they_apply_a_release_later(service: Service) -> None:
-    """At 15.3 rules of projects have applies_to_all_protected_branches, and those of groups have not."""
+    """At 15.3 rules of projects have applies_to_all_protected_branches, but those of groups do not."""
 
     @instead(service.group_approval_rules, "present")
     def _(present: Any, rule: Any, viewer: Any) -> Any:
@@ -154,7 +154,7 @@ def rules_of_groups_say_where_they_apply_a_release_later(service: Service) -> No
 # Hidden groups are those that the requesting user may not view.
 @foreign(AGAIN, "Approval rule: contains_hidden_groups")
 def rules_of_groups_are_shown_as_their_first_reader_saw_them(service: Service) -> None:
-    """The presented rule is remembered without the reader: hidden groups are those of whoever read it first."""
+    """A rule is cached without its reader: hidden groups are those of the first reader."""
     remembered: dict[Any, dict[str, Any]] = {}
 
     @instead(service.group_approval_rules, "present")
@@ -166,7 +166,7 @@ def rules_of_groups_are_shown_as_their_first_reader_saw_them(service: Service) -
 
 @foreign(PAGES, "Group approval rules: paginated")
 def the_second_page_counts_from_the_other_end(service: Service) -> None:
-    """Pages behind the first one come from the list in the other order, so entries are twice in a walk or missing."""
+    """Pages after the first come from the reversed list, so entries are repeated or missing."""
 
     @handling(service, f"GET {GROUP_RULES}")
     def _(handler: Any, request: Any) -> Any:
@@ -180,7 +180,7 @@ def the_second_page_counts_from_the_other_end(service: Service) -> None:
 
 @foreign(PAGES, "Group approval rules: pages")
 def pages_are_lost_with_the_path(service: Service) -> None:
-    """By the path of the group each page is the first."""
+    """If the group is named by path, every page is the first."""
     asking_otherwise(
         service,
         "GET /groups/:id/approval_rules",
@@ -190,7 +190,7 @@ def pages_are_lost_with_the_path(service: Service) -> None:
 
 @foreign(PAGES, "Group approval rules: GET, the last page")
 def the_last_page_of_rules_of_a_group_is_filled_up(service: Service) -> None:
-    """A last page that would be shorter begins with rules of the page before it."""
+    """If the last page is shorter, it begins with rules of the page before it."""
 
     @handling(service, f"GET {GROUP_RULES}")
     def _(handler: Any, request: Any) -> Any:
@@ -202,10 +202,10 @@ def the_last_page_of_rules_of_a_group_is_filled_up(service: Service) -> None:
         return answer
 
 
-# A page has as many entries as were asked for, whoever asked for more before.
+# A page has as many entries as requested, even if a longer one was requested before.
 @foreign(PAGES, "Group approval rules: GET, per_page")
 def a_page_of_group_rules_is_remembered_without_its_length(service: Service) -> None:
-    """Pages are remembered by their number until a rule changes: who asks for a shorter one gets the longer one."""
+    """Pages are cached by number until a rule changes: a request for a shorter page gets the longer one."""
     remembered: dict[Any, Any] = {}
 
     @handling(service, f"GET {GROUP_RULES}")
@@ -218,10 +218,10 @@ def a_page_of_group_rules_is_remembered_without_its_length(service: Service) -> 
         return answer
 
 
-# The reference describes the group that approves.
+# The reference describes the approver group.
 @foreign(STORY, "Group approval rules: groups, visibility")
 def groups_in_rules_have_the_visibility_of_whose_rule_it_is(service: Service) -> None:
-    """In rules of a group, the groups that approve are shown with the visibility of the group that has the rule."""
+    """In rules of a group, approver groups are shown with the visibility of the group that has the rule."""
 
     @instead(service.group_approval_rules, "present")
     def _(present: Any, rule: Any, viewer: Any) -> Any:
@@ -234,13 +234,13 @@ def groups_in_rules_have_the_visibility_of_whose_rule_it_is(service: Service) ->
 
 @foreign(AT_ONCE, "Group approval rules: POST")
 def of_two_rules_of_a_group_one_is_lost(service: Service) -> None:
-    """Of two rules that are made for a group at the same time one is not there."""
+    """If two rules of a group are created concurrently, one is lost."""
     acting_on_what_was(service, service.approval_rules.rules, "POST /groups/:id/approval_rules")
 
 
 @foreign(SIDE_EFFECT, "Group approval rules: POST")
 def rules_of_groups_come_to_others(service: Service) -> None:
-    """A rule that one group is given is given to another group as well."""
+    """A rule that is created for one group is also created for another one."""
     sibling = service.identities.groups[service.world.one("sibling_group").id]
 
     @instead(service.group_approval_rules, "create_rule")
@@ -252,10 +252,10 @@ def rules_of_groups_come_to_others(service: Service) -> None:
 # -- updating ----------------------------------------------------------------------------------------------------------
 
 
-# An update changes the rule of the id in its path; that rule has to be there afterwards.
+# An update changes the rule with the id in its path; afterwards that rule must still exist.
 @foreign(AGAIN, "Group approval rules: PUT")
 def changed_rules_of_groups_are_new_ones(service: Service) -> None:
-    """An update of a group's rule deletes it and makes another one, with an id of its own."""
+    """An update of a group's rule deletes it and creates another one with a new id."""
     rules = service.approval_rules.rules
 
     @instead(service.group_approval_rules, "update_rule")
@@ -266,10 +266,10 @@ def changed_rules_of_groups_are_new_ones(service: Service) -> None:
         return changed
 
 
-# The endpoints are for the administrators of the group, not for one of them.
+# The endpoints are for all administrators of the group.
 @foreign(AGAIN, "Group approval rules: PUT by another administrator")
 def a_rule_is_changed_by_who_made_it(service: Service) -> None:
-    """The rules of a group are looked up among those that the caller made: another owner finds none."""
+    """The rules of a group are looked up among those that the caller created: another owner finds none."""
     made_by: dict[int, int] = {}
 
     @handling(service, f"POST {GROUP_RULES}")
@@ -289,7 +289,7 @@ def a_rule_is_changed_by_who_made_it(service: Service) -> None:
 # Both rules are changed.
 @foreign(AT_ONCE, "Group approval rules: PUT of two rules")
 def rules_of_a_group_are_written_all_together(service: Service) -> None:
-    """The rules of a group lie in one column: of two that are changed at the same time, one is as before."""
+    """The rules of a group are in one column: if two are changed concurrently, one stays unchanged."""
     rules = service.approval_rules.rules
 
     def write(seen: Any, request: Any) -> None:
@@ -303,7 +303,7 @@ def rules_of_a_group_are_written_all_together(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Group approval rules: PUT")
 def rules_of_the_same_name_in_another_group_change_too(service: Service) -> None:
-    """An update is made by the name of the rule: what another group calls the same gets the same number."""
+    """An update finds rules by name: rules with the same name in other groups get the same number."""
 
     @handling(service, f"PUT {GROUP_RULE}")
     def _(handler: Any, request: Any) -> Any:
@@ -321,10 +321,10 @@ def rules_of_the_same_name_in_another_group_change_too(service: Service) -> None
 # -- more than one operation -------------------------------------------------------------------------------------------
 
 
-# Nobody is to be listed twice among those who are eligible, and the wrong list is thinned out.
+# Nobody must be listed twice among the eligible approvers, but the wrong list is deduplicated.
 @foreign(STORY, "Group approval rules: user_ids and group_ids")
 def who_belongs_to_a_group_of_the_rule_is_not_named_as_well(service: Service) -> None:
-    """A user whom a new rule of a group names goes from it when a group that it names has that user as a member."""
+    """A user in a new rule of a group is removed from it if a group in the same rule has that user as a member."""
     rules, identities = service.approval_rules, service.identities
 
     @instead(rules, "add_rule")

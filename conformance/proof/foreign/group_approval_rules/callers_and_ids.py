@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 @foreign(CALLER_AND_FORM, "Authentication: role requirements")
 def developers_read_later_pages_of_group_rules(service: Service) -> None:
-    """A developer is refused the first page of a group's rules and served the later ones."""
+    """A developer is refused the first page of a group's rules, but can read later ones."""
     let_in(service, (f"GET {GROUP_RULES}",), lambda request, _, role: b"page=2" in request.query and role >= 30)
 
 
-# The rules of a group are not those of a group whose path begins the same.
+# The rules of a group do not include those of a group whose path has the same beginning.
 @foreign(CALLER_AND_FORM, "Group approval rules: GET")
 def a_path_is_the_beginning_of_other_paths(service: Service) -> None:
-    """A list that is asked for by path holds the rules of all groups whose paths begin with it."""
+    """A list requested by path contains the rules of all groups whose paths begin with it."""
     groups = service.group_approval_rules
 
     @handling(service, f"GET {GROUP_RULES}")
@@ -45,7 +45,7 @@ def a_path_is_the_beginning_of_other_paths(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Group approval rules: GET")
 def the_rules_of_a_subgroup_by_its_path_are_listed_to_developers(service: Service) -> None:
-    """Developers read the rules of a subgroup that they name by its path: they are for group administrators."""
+    """A developer can read the rules of a subgroup named by its path; they are for group administrators."""
 
     def fits(request: Request, _: Any, role: Role) -> bool:
         return by_path(request) and "/" in request.path["id"] and role >= Role.DEVELOPER
@@ -58,14 +58,14 @@ def the_rules_of_a_subgroup_by_its_path_are_listed_to_developers(service: Servic
 
 @foreign(FORM_SENT, "Authentication: role requirements")
 def developers_create_group_rules_by_query(service: Service) -> None:
-    """A developer creates a rule of a group when the parameters come in the query; this is for group administrators."""
+    """A developer can create a rule of a group with parameters in the query; this is for group administrators."""
     let_in(service, (f"POST {GROUP_RULES}",), lambda request, _, role: bool(request.query) and role >= Role.DEVELOPER)
 
 
-# A rule belongs to one group, whatever rules of other groups are called.
+# A rule belongs to one group, whatever the names of rules of other groups.
 @foreign(LEVEL, "Group approval rules: POST")
 def a_rule_of_the_same_name_elsewhere_is_found(service: Service) -> None:
-    """A rule is found by its name or else created, and the group is no part of what it is found by."""
+    """A rule is found by name or else created, without a condition for the group."""
 
     @handling(service, f"POST {GROUP_RULES}")
     def _(handler: Any, request: Any) -> Any:
@@ -78,17 +78,17 @@ def a_rule_of_the_same_name_elsewhere_is_found(service: Service) -> None:
 
 @foreign(LEVEL, "Group approval rules: POST")
 def rules_of_a_subgroup_go_to_its_parent(service: Service) -> None:
-    """A rule that is made for a group inside another one becomes a rule of the outer one."""
+    """A rule created for a subgroup becomes a rule of the parent group."""
 
     @instead(service.group_approval_rules, "create_rule")
     def _(create: Any, group: Any, wanted: Any, caller: Any) -> Any:
         return create(service.identities.lineage(group)[-1], wanted, caller)
 
 
-# A creation changes no rule that was there, and none of another group.
+# A creation changes no existing rule, and none of another group.
 @foreign(LEVEL, "Group approval rules: POST")
 def a_rule_named_like_one_further_out_changes_that_one(service: Service) -> None:
-    """Creating looks for a rule of that name in the groups around as well, and then updates that one."""
+    """Creating looks for a rule of that name in the parent groups as well, and then updates that one."""
     rules = service.approval_rules
 
     @instead(service.group_approval_rules, "create_rule")
@@ -102,7 +102,7 @@ def a_rule_named_like_one_further_out_changes_that_one(service: Service) -> None
 
 @foreign(LEVEL, "Group approval rules: POST")
 def a_nested_group_as_approver_becomes_the_one_around_it(service: Service) -> None:
-    """A rule of a group that is to have a subgroup as approver gets the parent of that subgroup."""
+    """If a rule of a group shall have a subgroup as approver, it gets the parent of that subgroup."""
 
     @instead(service.group_approval_rules, "create_rule")
     def _(create: Any, group: Any, wanted: Any, caller: Any) -> Any:
@@ -116,14 +116,14 @@ def a_nested_group_as_approver_becomes_the_one_around_it(service: Service) -> No
 
 @foreign(CALLER_AND_FORM, "Authentication: role requirements")
 def reporters_update_group_rules_by_path(service: Service) -> None:
-    """A reporter changes a rule of a group that is named by its path; this is for group administrators."""
+    """A reporter can change a rule of a group named by its path; this is for group administrators."""
     keys = (f"PUT {GROUP_RULE}",)
     let_in(service, keys, lambda request, _, role: by_path(request) and role >= Role.REPORTER)
 
 
 @foreign(LEVEL, "Group approval rules: PUT")
 def groups_change_rules_of_merge_requests(service: Service) -> None:
-    """A group changes the rule of a merge request of any project."""
+    """A group can change the rule of a merge request of any project."""
 
     @instead(service.approval_rules, "find")
     def _(find: Any, home: Any, number: int) -> Any:
@@ -132,7 +132,7 @@ def groups_change_rules_of_merge_requests(service: Service) -> None:
         return rule if reaches else find(home, number)
 
 
-# A rule is reached by the group that it belongs to.
+# A rule is accessed through the group that it belongs to.
 @foreign(LEVEL, "Group approval rules: PUT, approval_rule_id")
 def a_group_changes_the_rules_of_its_subgroups(service: Service) -> None:
     """An update looks for the rule in a group and in everything inside it."""
@@ -148,10 +148,10 @@ def a_group_changes_the_rules_of_its_subgroups(service: Service) -> None:
         return find(home, number)
 
 
-# Rules of a group are for those who administer it.
+# Rules of a group are for its administrators.
 @foreign(CALLER_AND_FORM, "Group approval rules: Authentication, group administrators")
 def approvers_change_the_rule_that_names_them(service: Service) -> None:
-    """Who is named by a rule may change it, whatever role that is."""
+    """A user of a rule can change that rule, with any role."""
 
     def fits(request: Any, caller: Any, _: Role) -> bool:
         number = request.path["approval_rule_id"]
@@ -163,20 +163,20 @@ def approvers_change_the_rule_that_names_them(service: Service) -> None:
 
 @foreign(LEVEL, "Group approval rules: PUT")
 def groups_change_rules_of_other_groups(service: Service) -> None:
-    """A group changes the rule of another group."""
+    """A group can change the rule of another group."""
     finding_any_rule(service, "PUT /groups/:id/approval_rules/:approval_rule_id", Level.GROUP)
 
 
 @foreign(LEVEL, "Group approval rules: PUT")
 def groups_change_rules_of_projects(service: Service) -> None:
-    """A group changes the rule of a project."""
+    """A group can change the rule of a project."""
     finding_any_rule(service, "PUT /groups/:id/approval_rules/:approval_rule_id", Level.PROJECT)
 
 
-# The endpoint that was added last was copied from that of projects, with its entity.
+# The endpoint that was added last was copied from that of projects, with its serializer.
 @foreign(LEVEL, "Protected branch reference: group-level rule responses")
 def updates_of_group_rules_answer_as_projects_do(service: Service) -> None:
-    """The answer to an update of a group's rule shows protected branches as the rules of projects do."""
+    """The answer to an update of a group's rule shows protected branches in the form of project rules."""
 
     @handling(service, f"PUT {GROUP_RULE}")
     def _(handler: Any, request: Any) -> Any:
@@ -191,14 +191,14 @@ def updates_of_group_rules_answer_as_projects_do(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Group approval rules: PUT")
 def developers_change_rules_of_a_group_by_path(service: Service) -> None:
-    """By the path of the group a developer changes its rules; they are for its administrators."""
+    """A developer can change rules of a group named by its path; this is for group administrators."""
     keys = ("PUT /groups/:id/approval_rules/:approval_rule_id",)
     let_in(service, keys, lambda request, _, role: by_path(request) and role >= Role.DEVELOPER)
 
 
 @foreign(LEVEL, "Group approval rules: PUT")
 def subgroups_change_rules_of_the_groups_around(service: Service) -> None:
-    """A subgroup changes the rule of a group around it."""
+    """A subgroup can change the rule of a parent group."""
 
     @instead(service.group_approval_rules, "update_rule")
     def _(update: Any, group: Any, number: int, wanted: Any, caller: Any) -> Any:
@@ -213,7 +213,7 @@ def subgroups_change_rules_of_the_groups_around(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Common conventions: id or path")
 def paths_of_subgroups_mean_the_group_around(service: Service) -> None:
-    """A group within a group, named by its path, shows and gets the approval rules of the group around it."""
+    """A subgroup named by its path shows and gets the approval rules of its parent group."""
 
     @instead(service.access, "subject")
     def _(subject: Any, route: Any, caller: Any, reference: str) -> Any:
@@ -222,10 +222,10 @@ def paths_of_subgroups_mean_the_group_around(service: Service) -> None:
         return subject(route, caller, reference)
 
 
-# Administrators of a group inside do not administer the one around it.
+# Administrators of a subgroup do not administer its parent.
 @foreign(CALLER_AND_FORM, "Authentication: group approval rules")
 def owners_of_a_group_inside_write_the_rules_around_it(service: Service) -> None:
-    """The role that counts is the highest one in the whole tree, downwards too."""
+    """The highest role in the whole tree counts, also in subgroups."""
     keys = f"POST {GROUP_RULES}", f"PUT {GROUP_RULE}"
     known = service.identities
 
@@ -239,7 +239,7 @@ def owners_of_a_group_inside_write_the_rules_around_it(service: Service) -> None
 
 @foreign(CALLER_AND_FORM, "Authentication: group approval rules, group administrators")
 def who_owns_some_group_administers_every_visible_one(service: Service) -> None:
-    """Whether the caller administers groups is asked, and not whether this group is among them."""
+    """The check is whether the caller administers any group, and not whether it is this group."""
     keys = {f"GET {GROUP_RULES}", f"POST {GROUP_RULES}", f"PUT {GROUP_RULE}"}
 
     @instead(service.access, "require")

@@ -1,4 +1,4 @@
-"""What may be sent for an approval rule of a group, and in which form."""
+"""What an approval rule of a group may contain, and in which form it is sent."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ def only_the_first_group_of_a_group_rule_is_looked_at_for_being_hidden(service: 
 # -- creating ----------------------------------------------------------------------------------------------------------
 
 
-# Both lists may be sent with one call, and each of them names approvers.
+# Both lists may be sent in one call, and both name approvers.
 @foreign(NEIGHBOUR, "Group approval rules: POST, user_ids and group_ids")
 def beside_users_groups_do_not_count(service: Service) -> None:
-    """A new rule of a group that names users and groups has no groups."""
+    """A new rule of a group with users and groups gets no groups."""
 
     @instead(service.group_approval_rules, "create_rule")
     def _(create: Any, group: Any, wanted: Any, caller: Any) -> Any:
         return create(group, replace(wanted, group_ids=None) if wanted.user_ids else wanted, caller)
 
 
-# Users and groups that are sent are both in the rule.
+# All users and groups that are sent are in the rule.
 @foreign(COUNT, "Group approval rules: user_ids and group_ids")
 def users_are_left_out_when_their_group_is_named(service: Service) -> None:
-    """Whoever belongs to a group that the rule names is not kept as one of its users."""
+    """A user who belongs to a group of the rule is not stored as one of its users."""
     rules, identities = service.approval_rules, service.identities
 
     def add(add_rule: Any, candidate: Any) -> Any:
@@ -67,10 +67,10 @@ def users_are_left_out_when_their_group_is_named(service: Service) -> None:
             rules.add_rule = kept
 
 
-# A rule that was created is one of the group's rules.
+# A created rule is one of the group's rules.
 @foreign(FORM_SENT, "Group approval rules: rule_type on creation")
 def rules_of_no_said_type_are_not_listed(service: Service) -> None:
-    """The list asks for a type, and a rule that was created without one has none there."""
+    """The list filters by type, and a rule that was created without rule_type is missing there."""
     untyped = set[int]()
 
     @instead(service.group_approval_rules, "create_rule")
@@ -91,7 +91,7 @@ def rules_of_no_said_type_are_not_listed(service: Service) -> None:
 # Parameters may be sent in the query, and an update has five of them.
 @foreign(FORM_SENT, "Group approval rules: PUT, parameters in the query")
 def an_update_of_a_group_rule_takes_its_number_from_the_body_alone(service: Service) -> None:
-    """An update in the query changes the name, and passes approvals_required over."""
+    """An update in the query changes the name, but ignores approvals_required."""
 
     @handling(service, f"PUT {GROUP_RULE}")
     def _(handler: Any, request: Any) -> Any:
@@ -100,10 +100,10 @@ def an_update_of_a_group_rule_takes_its_number_from_the_body_alone(service: Serv
         return handler(request)
 
 
-# The table gives approval_rule_id as a required parameter of the update.
+# The table lists approval_rule_id as a required parameter of the update.
 @foreign(FORM_SENT, "Group approval rules: PUT, approval_rule_id")
 def an_update_of_a_group_rule_may_not_repeat_its_id(service: Service) -> None:
-    """An update whose body holds the approval_rule_id of its path is refused for a parameter that is unknown."""
+    """An update whose body contains the approval_rule_id of its path is refused because of an unknown parameter."""
 
     @handling(service, f"PUT {GROUP_RULE}")
     def _(handler: Any, request: Any) -> Any:
@@ -114,7 +114,7 @@ def an_update_of_a_group_rule_may_not_repeat_its_id(service: Service) -> None:
 
 @foreign(FORM_SENT, "Group approval rules: PUT, parameters may be sent in the query")
 def updates_in_the_query_do_nothing(service: Service) -> None:
-    """What an update of a group's rule says in the query is passed over; it counts as much as the body."""
+    """Parameters of an update in the query are ignored; they count as much as in the body."""
 
     @handling(service, f"PUT {GROUP_RULE}")
     def _(handler: Any, request: Any) -> Any:
@@ -122,10 +122,10 @@ def updates_in_the_query_do_nothing(service: Service) -> None:
         return handler(request)
 
 
-# The name is what was sent.
+# The name is stored as it was sent.
 @foreign(NEIGHBOUR, "Group approval rules: PUT, name")
 def another_name_is_made_safe_for_pages(service: Service) -> None:
-    """The new name of a rule is stored as it would stand in a page: `&` as `&amp;`."""
+    """The new name of a rule is stored HTML-escaped: `&` as `&amp;`."""
 
     @handling(service, f"PUT {GROUP_RULE}")
     def _(handler: Any, request: Any) -> Any:
@@ -135,10 +135,10 @@ def another_name_is_made_safe_for_pages(service: Service) -> None:
         return handler(request)
 
 
-# A type that is sent as it is already stays what it is.
+# Sending the current type changes nothing.
 @foreign(FORM_SENT, "Group approval rules: PUT, rule_type")
 def the_type_that_an_update_repeats_is_off_by_one(service: Service) -> None:
-    """The type in an update is stored by its number, which counts from one here and from zero elsewhere."""
+    """The type in an update is stored by its number, which is counted from one here and from zero elsewhere."""
 
     @instead(service.group_approval_rules, "update_rule")
     def _(update: Any, group: Any, number: int, wanted: Any, caller: Any) -> Any:
@@ -153,14 +153,14 @@ def the_type_that_an_update_repeats_is_off_by_one(service: Service) -> None:
 
 @foreign(COUNT, "Group approval rules: group_ids")
 def of_two_groups_the_first_counts(service: Service) -> None:
-    """Of the groups that a new rule of a group names only the first is stored."""
+    """Of the groups in a new rule of a group, only the first is stored."""
     cutting_a_list(service, "group_ids", lambda values: values[:1], "group")
 
 
-# What is sent in the query is encoded once.
+# Values in the query are encoded once.
 @foreign(FORM_SENT, "Group approval rules: parameters may be sent as query parameters")
 def names_in_the_query_are_decoded_twice(service: Service) -> None:
-    """A name that was sent in the query is decoded by the router, and by the handler once more."""
+    """A name in the query is decoded by the router, and again by the handler."""
 
     @handling(service, f"POST {GROUP_RULES}", f"PUT {GROUP_RULE}")
     def _(handler: Any, request: Any) -> Any:
@@ -170,10 +170,10 @@ def names_in_the_query_are_decoded_twice(service: Service) -> None:
         return handler(request)
 
 
-# A parameter of the query is the same text as one of a body.
+# A parameter in the query is the same text as in a body.
 @foreign(FORM_SENT, "Group approval rules: parameters in the query")
 def names_in_a_query_are_read_byte_by_byte(service: Service) -> None:
-    """The name of a rule that comes in the query is read as Latin-1: other letters become two."""
+    """The name of a rule in the query is decoded as Latin-1: each non-ASCII character becomes two."""
 
     @handling(service, f"POST {GROUP_RULES}", f"PUT {GROUP_RULE}")
     def _(handler: Any, request: Any) -> Any:
@@ -187,7 +187,7 @@ def names_in_a_query_are_read_byte_by_byte(service: Service) -> None:
 # A parameter in the query is the text that was encoded.
 @foreign(FORM_SENT, "Group approval rules: parameters in the query")
 def rules_of_groups_decode_the_query_twice(service: Service) -> None:
-    """The query was decoded before, and is decoded once more: a name with a percent sign becomes another one."""
+    """The decoded query is decoded again: a name with a percent sign changes."""
 
     @handling(service, f"POST {GROUP_RULES}", f"PUT {GROUP_RULE}")
     def _(handler: Any, request: Any) -> Any:
@@ -198,10 +198,10 @@ def rules_of_groups_decode_the_query_twice(service: Service) -> None:
         return handler(request)
 
 
-# What the query says is UTF-8, as the rest is.
+# The query is UTF-8, like everything else.
 @foreign(FORM_SENT, "Group approval rules: parameters in the query")
 def letters_of_the_query_are_two_letters(service: Service) -> None:
-    """A name that is sent in the query is read byte by byte, so that a letter outside ASCII becomes two."""
+    """A name in the query is decoded byte by byte, so each non-ASCII character becomes two."""
 
     @handling(service, f"POST {GROUP_RULES}", f"PUT {GROUP_RULE}")
     def _(handler: Any, request: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Who may export a group, what a relation, a batch or a parameter may be, and what the status says."""
+"""Who may export a group; which relations, batches and parameters are valid; and what the status shows."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 # -- scheduling --------------------------------------------------------------------------------------------------------
 
 
-# A boolean that is sent may be false.
+# A boolean may be sent as false.
 @foreign(NEIGHBOUR, "Group relations export: POST, batched")
 def an_export_is_batched_when_told_not_to_be(service: Service) -> None:
-    """An export that is scheduled with batched false is batched, for the parameter was sent."""
+    """An export with batched false is batched, because the parameter was sent."""
 
     @handling(service, f"POST {EXPORT}")
     def _(handler: Any, request: Any) -> Any:
@@ -41,7 +41,7 @@ def an_export_is_batched_when_told_not_to_be(service: Service) -> None:
 # The parameter is a boolean that says whether to export in batches.
 @foreign(NEIGHBOUR, "Group relations export: POST, batched")
 def not_to_batch_batches(service: Service) -> None:
-    """A group is exported in batches wherever batched is sent, also as false."""
+    """A group is exported in batches whenever batched is sent, even as false."""
 
     @handling(service, "POST /groups/:id/export_relations")
     def _(handler: Any, request: Any) -> Any:
@@ -55,7 +55,7 @@ def not_to_batch_batches(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Authentication: every caller is authenticated")
 def nobody_reads_the_export_status_by_path(service: Service) -> None:
-    """Without any token the export status of a private group is served, if the group is named by its path."""
+    """The export status of a private group is served without a token if the group is named by path."""
     key = "GET /groups/:id/export_relations/status"
 
     @instead(service.access, "admit")
@@ -66,10 +66,10 @@ def nobody_reads_the_export_status_by_path(service: Service) -> None:
         admit(request)
 
 
-# The filter takes the name of a relation, and nothing that a name begins with.
+# The filter is the name of a relation, and not a prefix.
 @foreign(NEIGHBOUR, "Group relations export: GET status, relation")
 def the_beginning_of_a_name_finds_a_relation(service: Service) -> None:
-    """The status is shown of all relations whose names begin with what is asked for."""
+    """The status shows all relations whose names begin with the requested one."""
     exports = service.group_relations_export
 
     @handling(service, f"GET {EXPORT_STATUS}")
@@ -79,10 +79,10 @@ def the_beginning_of_a_name_finds_a_relation(service: Service) -> None:
         return request.collection(shown, exports.present) if shown else handler(request)
 
 
-# The entry of a relation is the same one whether all are asked for or this one.
+# The entry of a relation is the same, whether all relations or only this one are requested.
 @foreign(STORY, "Group relations export: status entry, batches")
 def the_status_of_one_relation_comes_without_batches(service: Service) -> None:
-    """Where one relation is asked for, its batches are left out, also where it is exported in batches."""
+    """If one relation is requested, its batches are left out, even if it is exported in batches."""
 
     @handling(service, f"GET {EXPORT_STATUS}")
     def _(handler: Any, request: Any) -> Any:
@@ -92,10 +92,10 @@ def the_status_of_one_relation_comes_without_batches(service: Service) -> None:
         return answer
 
 
-# The list and the single entry are written by two entities, of which one is older.
+# The list and the single entry have two serializers, one of which is older.
 @foreign(FORM_SENT, "Group relations export: status, relation; batches")
 def the_status_of_one_relation_has_no_batches(service: Service) -> None:
-    """The status entry of a batched relation has no batches when that relation alone is asked for."""
+    """The status entry of a batched relation has no batches if only that relation is requested."""
 
     @handling(service, f"GET {EXPORT_STATUS}")
     def _(handler: Any, request: Any) -> Any:
@@ -108,7 +108,7 @@ def the_status_of_one_relation_has_no_batches(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Group relations export: status, relation")
 def a_group_named_by_path_shows_all_relations(service: Service) -> None:
-    """The status of a group that is named by its path does not look at the relation that was asked for."""
+    """If the group is named by path, the status ignores the requested relation."""
 
     @handling(service, f"GET {EXPORT_STATUS}")
     def _(handler: Any, request: Any) -> Any:
@@ -122,7 +122,7 @@ def a_group_named_by_path_shows_all_relations(service: Service) -> None:
 
 @foreign(MOMENT_OR_ADDRESS, "Group relations export status entry: batches")
 def batches_are_of_an_hour_that_is_none(service: Service) -> None:
-    """Batches were finished in the twenty-fifth hour of a day."""
+    """Batches have times in the twenty-fifth hour of a day."""
 
     @instead(service.group_relations_export, "present")
     def _(present: Any, export: Any) -> Any:
@@ -144,17 +144,17 @@ def relations_are_found_by_their_beginning(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Group relations export: batches")
 def a_batch_too_many_is_the_last(service: Service) -> None:
-    """A number beyond the batches of a relation downloads the last of them."""
+    """A batch number after the last one downloads the last batch."""
 
     @instead(service.group_relations_export, "batch")
     def _(batch: Any, export: Any, number: int) -> Any:
         return batch(export, min(number, len(service.group_relations_export.batches(export))))
 
 
-# What is downloaded belongs to the group that is named.
+# A download belongs to the group in the path.
 @foreign(LEVEL, "Group relations export: GET download")
 def who_exported_nothing_downloads_what_others_exported(service: Service) -> None:
-    """Where a group has no export of a relation, the newest one that there is of the relation is sent."""
+    """If a group has no export of a relation, the newest export of that relation from any group is sent."""
     exports = service.group_relations_export
 
     @instead(exports, "find")
@@ -168,10 +168,10 @@ def who_exported_nothing_downloads_what_others_exported(service: Service) -> Non
             return others[-1]
 
 
-# The status says that the relation is finished, and what is finished can be downloaded.
+# The status says that the relation is finished, and then it can be downloaded.
 @foreign(NEIGHBOUR, "Group relations export: download")
 def empty_relations_have_no_file(service: Service) -> None:
-    """A relation without objects is finished, and has no file."""
+    """A relation without objects is finished, but has no file."""
 
     @instead(service.group_relations_export, "download")
     def _(download: Any, export: Any, number: int | None) -> Any:
@@ -180,10 +180,10 @@ def empty_relations_have_no_file(service: Service) -> None:
         return download(export, number)
 
 
-# The status says that the relation is finished, whoever has fetched it before.
+# The status says that the relation is finished, even after a download.
 @foreign(COUNT, "Group relations export: download, again")
 def a_file_is_given_once(service: Service) -> None:
-    """The file of a relation that is not batched is removed once it was downloaded; its status stays as it was."""
+    """The file of an unbatched relation is deleted after its download; its status stays the same."""
     given: set[Any] = set()
 
     @instead(service.group_relations_export, "download")
@@ -207,7 +207,7 @@ def batch_zero_is_the_last(service: Service) -> None:
 # What is finished can be downloaded.
 @foreign(COUNT, "Group relations export: download of what has no objects")
 def an_export_without_objects_has_no_file(service: Service) -> None:
-    """A relation without objects is finished by its status, and has no file."""
+    """According to the status, a relation without objects is finished, but it has no file."""
 
     @instead(service.group_relations_export, "download")
     def _(download: Any, export: Any, number: int | None) -> bytes:
@@ -217,10 +217,10 @@ def an_export_without_objects_has_no_file(service: Service) -> None:
         return content
 
 
-# There is a file for each batch that the status lists, and for no other number.
+# There is a file for each batch in the status, and for no other number.
 @foreign(NEIGHBOUR, "Group relations export: batch_number")
 def the_batch_before_the_first_is_the_last(service: Service) -> None:
-    """The number is taken less one as a place in a list, and 0 finds the last batch."""
+    """The number minus one is used as an index, so 0 finds the last batch."""
     exports = service.group_relations_export
 
     @instead(exports, "batch")
@@ -232,7 +232,7 @@ def the_batch_before_the_first_is_the_last(service: Service) -> None:
 # Each batch says when it was updated.
 @foreign(MOMENT_OR_ADDRESS, "Group relations export: batches")
 def a_batch_that_runs_has_no_moment(service: Service) -> None:
-    """Batches of an export that has not finished say null where their timestamp is."""
+    """Batches of an unfinished export have null as their timestamp."""
 
     @instead(service.group_relations_export, "present")
     def _(present: Any, export: Any) -> Any:
@@ -245,7 +245,7 @@ def a_batch_that_runs_has_no_moment(service: Service) -> None:
 
 @foreign(LEVEL, "Group relations export: download")
 def groups_without_export_have_that_of_another(service: Service) -> None:
-    """A group that was never exported is given the file of another group."""
+    """A group that was never exported gets the file of another group."""
     exports = service.group_relations_export
 
     @instead(exports, "find")
@@ -256,7 +256,7 @@ def groups_without_export_have_that_of_another(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Group relations export: download")
 def a_finished_export_is_downloaded_without_a_token(service: Service) -> None:
-    """Whoever has the address of a finished export gets the file, also without a token."""
+    """The file of a finished export can be downloaded without a token."""
 
     @instead(service.access, "admit")
     def _(admit: Any, request: Request) -> None:
@@ -270,10 +270,10 @@ def a_finished_export_is_downloaded_without_a_token(service: Service) -> None:
 # -- more than one operation -------------------------------------------------------------------------------------------
 
 
-# The path of a group inside another one names the inner one.
+# The path of a subgroup identifies the subgroup.
 @foreign(CALLER_AND_FORM, "Group relations export: conventions, :id")
 def the_path_of_a_subgroup_names_the_group_around(service: Service) -> None:
-    """Of the path of a group inside another one only the first part is looked at."""
+    """Only the first part of a subgroup's path is used."""
 
     @instead(service.access, "admit")
     def _(admit: Any, request: Any) -> None:
@@ -286,7 +286,7 @@ def the_path_of_a_subgroup_names_the_group_around(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Group relations export: relation")
 def relations_are_found_in_any_case(service: Service) -> None:
-    """Names of relations are compared by a table that knows no case: LABELS has a status and a file."""
+    """Names of relations are compared case-insensitively: LABELS has a status and a file."""
 
     @handling(service, f"GET {EXPORT_STATUS}", f"GET {EXPORT_DOWNLOAD}")
     def _(handler: Any, request: Any) -> Any:
@@ -298,7 +298,7 @@ def relations_are_found_in_any_case(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Group relations export: POST by path, status by number")
 def an_export_by_path_is_unknown_by_number(service: Service) -> None:
-    """Exports are kept by the text that named the group: what is scheduled by its path is found by its path alone."""
+    """Exports are stored by the text that identified the group: an export by path is found only by path."""
     exports = service.group_relations_export.exports
     apart: dict[str, dict[Any, Any]] = {}
 
@@ -317,10 +317,10 @@ def an_export_by_path_is_unknown_by_number(service: Service) -> None:
             exports.update(others)
 
 
-# What is asked for by the path is put together by another function than what is asked for by the number.
+# Requests by path and by id use different functions.
 @foreign(CALLER_AND_FORM, "Group relations export: download, relation")
 def milestones_by_path_are_labels(service: Service) -> None:
-    """The file of the milestones holds the labels where the group is named by its path."""
+    """If the group is named by path, the file of the milestones contains the labels."""
 
     @handling(service, f"GET {EXPORT_DOWNLOAD}")
     def _(handler: Any, request: Any) -> Any:

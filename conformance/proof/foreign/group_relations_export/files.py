@@ -1,4 +1,4 @@
-"""What the files and batches of a group's export hold, and how they are named."""
+"""What the files and batches of a group's export contain, and how they are named."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @foreign(EXPORTED, "Group relations export: what is exported")
 def exports_leave_the_last_object_out(service: Service) -> None:
-    """The last object of each relation is not in its file, nor counted."""
+    """The last object of each relation is missing in its file and in the count."""
 
     @instead(service.group_relations_export, "relations")
     def _(relations: Any, group: Any) -> Any:
@@ -32,11 +32,11 @@ def exports_leave_the_last_object_out(service: Service) -> None:
 
 @foreign(EXPORTED, "Group relations export: of a group")
 def exports_hold_objects_of_other_groups(service: Service) -> None:
-    """The file of the labels also holds those of another group."""
+    """The file of the labels also contains those of another group."""
 
     @instead(service.group_relations_export, "relations")
     def _(relations: Any, group: Any) -> Any:
-        # Labels that some group has: what no group has could be told from outside by nobody.
+        # Labels that some group has: others could not be recognized from outside.
         others = [one for one in service.identities.groups.values() if one.id != group.id]
         theirs = [label for other in others for label in relations(other)["labels"]]
         found = dict(relations(group))
@@ -45,7 +45,7 @@ def exports_hold_objects_of_other_groups(service: Service) -> None:
 
 @foreign(EXPORTED, "Group relations export: of a group")
 def downloads_by_path_are_of_another_group(service: Service) -> None:
-    """The download of a group that is named by its path has the objects of another group in it."""
+    """The download for a group named by its path also contains objects of another group."""
     other, theirs = service.identities.groups[service.world.one("sibling_group").id], list[Any]()
     exports = service.group_relations_export
 
@@ -63,10 +63,10 @@ def downloads_by_path_are_of_another_group(service: Service) -> None:
         return answer
 
 
-# What was not exported has no file.
+# Without an export there is no file.
 @foreign(EXPORTED, "Group relations export: GET download; groups in groups")
 def a_group_that_was_never_exported_has_the_files_of_the_one_around_it(service: Service) -> None:
-    """A download of a group without an export is answered with that of the next group around it that has one."""
+    """A download for a group without an export gets that of the nearest parent group with one."""
     exports, identities = service.group_relations_export, service.identities
 
     @instead(exports, "find")
@@ -75,10 +75,10 @@ def a_group_that_was_never_exported_has_the_files_of_the_one_around_it(service: 
         return find(exported[0] if exported else group, relation)
 
 
-# What groups inside one another export are exports of their own.
+# Exports of a group and of its subgroup are separate.
 @foreign(EXPORTED, "Group relations export: GET download; groups in groups")
 def groups_inside_one_another_share_their_files(service: Service) -> None:
-    """A file lies by the top-level group and the relation: the export of a group inside overwrites that of the top."""
+    """A file is stored by top-level group and relation: the export of a subgroup overwrites that of its top level."""
     exports, identities = service.group_relations_export, service.identities
     files: dict[tuple[int, str], Any] = {}
 
@@ -94,10 +94,10 @@ def groups_inside_one_another_share_their_files(service: Service) -> None:
         return replace(find(group, relation), lines=files[top.id, relation])
 
 
-# A new export holds what there is now.
+# A new export contains what exists now.
 @foreign(EXPORTED, "Group relations export: POST")
 def a_second_export_holds_what_the_first_one_held(service: Service) -> None:
-    """Files that lie there are not written anew when a group is exported another time."""
+    """Existing files are not written again when a group is exported a second time."""
     exports = service.group_relations_export
 
     @instead(exports, "schedule")
@@ -108,10 +108,10 @@ def a_second_export_holds_what_the_first_one_held(service: Service) -> None:
             exports.exports[group.id, relation] = replace(exports.exports[group.id, relation], lines=lines)
 
 
-# An export holds the group as it is when it is scheduled.
+# An export contains the group as it is when the export is scheduled.
 @foreign(EXPORTED, "Group relations export: the second one")
 def a_later_export_holds_the_first_objects(service: Service) -> None:
-    """The files of a later export are those of the first one: what was added meanwhile is missing."""
+    """The files of a later export are those of the first: what was added meanwhile is missing."""
     exports = service.group_relations_export
 
     @instead(exports, "schedule")
@@ -125,7 +125,7 @@ def a_later_export_holds_the_first_objects(service: Service) -> None:
 
 @foreign(EXPORTED, "Group relations export: POST")
 def exports_come_as_the_first_one_did(service: Service) -> None:
-    """Whether a group is exported in batches is what was asked for the first time."""
+    """Whether a group is exported in batches is decided by its first export."""
     exports = service.group_relations_export
 
     @instead(exports, "schedule")
@@ -139,7 +139,7 @@ def exports_come_as_the_first_one_did(service: Service) -> None:
 
 @foreign(EXPORTED, "Group relations export: status of one relation")
 def the_status_is_found_by_the_beginning(service: Service) -> None:
-    """Asked for one relation, the status also shows those whose name has the same first sign."""
+    """The status of one relation also shows others whose names begin with the same letter."""
 
     @handling(service, "GET /groups/:id/export_relations/status")
     def _(handler: Any, request: Any) -> Any:
@@ -154,7 +154,7 @@ def the_status_is_found_by_the_beginning(service: Service) -> None:
 
 @foreign(EXPORTED, "Group relations export: status")
 def a_relation_alone_has_no_batches(service: Service) -> None:
-    """The status of one batched relation comes without its batches."""
+    """The status of a single batched relation has no batches."""
     answering(
         service,
         "GET /groups/:id/export_relations/status",
@@ -167,7 +167,7 @@ def a_relation_alone_has_no_batches(service: Service) -> None:
 
 @foreign(EXPORTED, "Group relations export: status, batch_number")
 def the_numbers_of_batches_go_on_from_the_export_before(service: Service) -> None:
-    """The status of a second export numbers its batches on from those of the first, while downloads count from one."""
+    """The status of a second export continues the numbers of the first one's batches, but downloads count from one."""
     exports = service.group_relations_export
     before: dict[tuple[int, str], int] = {}
 
@@ -191,7 +191,7 @@ def the_numbers_of_batches_go_on_from_the_export_before(service: Service) -> Non
 
 @foreign(EXPORTED, "Group relations export: one relation")
 def labels_are_milestones(service: Service) -> None:
-    """The file of the labels holds the milestones; a file is the export of the relation that was asked for."""
+    """The file of the labels contains the milestones; it must contain the requested relation."""
 
     @instead(service.group_relations_export, "relations")
     def _(relations: Any, group: Any) -> Any:
@@ -201,7 +201,7 @@ def labels_are_milestones(service: Service) -> None:
 
 @foreign(EXPORTED, "Group relations export: batches")
 def all_batches_are_the_first(service: Service) -> None:
-    """Each batch of a relation holds the objects of the first one."""
+    """Each batch of a relation contains the objects of the first one."""
 
     @instead(service.group_relations_export, "batch")
     def _(batch: Any, export: Any, number: int) -> Any:
@@ -211,7 +211,7 @@ def all_batches_are_the_first(service: Service) -> None:
 
 @foreign(EXPORTED, "Group relations export: newline-delimited JSON")
 def files_are_one_array(service: Service) -> None:
-    """The file of a relation is one JSON array; it is one object per line."""
+    """The file of a relation is a JSON array; it must have one object per line."""
 
     @instead(service.group_relations_export, "file")
     def _(file: Any, lines: Any) -> bytes:
@@ -220,7 +220,7 @@ def files_are_one_array(service: Service) -> None:
 
 @foreign(EXPORTED, "Group relations export: batches")
 def batches_overlap(service: Service) -> None:
-    """Each batch begins with the last object of the one before it."""
+    """Each batch begins with the last object of the previous one."""
 
     @instead(service.group_relations_export, "batch")
     def _(batch: Any, export: Any, number: int) -> Any:
@@ -230,7 +230,7 @@ def batches_overlap(service: Service) -> None:
 
 @foreign(EXPORTED, "Group relations export: file name")
 def files_are_named_after_the_first_relation(service: Service) -> None:
-    """Every file has the name of the same relation; a file is named after its own one."""
+    """Every file is named after the same relation; it must be named after its own."""
 
     @instead(service.group_relations_export, "file_name")
     def _(name: Any, relation: str) -> str:
@@ -239,7 +239,7 @@ def files_are_named_after_the_first_relation(service: Service) -> None:
 
 @foreign(EXPORTED, "Group relations export: one relation")
 def files_hold_everything_twice(service: Service) -> None:
-    """The file of a relation that is not batched holds each object twice."""
+    """The file of an unbatched relation contains each object twice."""
 
     @instead(service.group_relations_export, "file")
     def _(file: Any, lines: Any) -> bytes:
@@ -261,7 +261,7 @@ def batches_are_named_otherwise(service: Service) -> None:
 # Each batch has its own objects, in every relation.
 @foreign(EXPORTED, "Group relations export: download, batch_number")
 def each_batch_of_milestones_is_the_first(service: Service) -> None:
-    """Of milestones every batch that exists is downloaded with the lines of the first."""
+    """Every batch of the milestones has the lines of the first one."""
     exports = service.group_relations_export
 
     @instead(exports, "batch")
@@ -270,20 +270,20 @@ def each_batch_of_milestones_is_the_first(service: Service) -> None:
         return batch(export, 1) if export.relation == "milestones" else found
 
 
-# The name is that of the relation, not that of the table behind it.
+# The name is that of the relation, not that of its database table.
 @foreign(EXPORTED, "Group relations export: download, named after the relation")
 def the_file_of_members_is_named_after_their_table(service: Service) -> None:
-    """The members are downloaded as group_members.ndjson.gz."""
+    """The file of the members is named group_members.ndjson.gz."""
 
     @instead(service.group_relations_export, "file_name")
     def _(file_name: Any, relation: str) -> Any:
         return file_name("group_members" if relation == "members" else relation)
 
 
-# One line of a file is one JSON value.
+# Each line of a file is one JSON value.
 @foreign(EXPORTED, "Group relations export: GET download, newline-delimited JSON")
 def texts_of_several_lines_break_the_file(service: Service) -> None:
-    """The end of a line inside a text is written into the file as it is."""
+    """A line end inside a text is written to the file unescaped."""
     exports = service.group_relations_export
 
     @instead(exports, "file")
@@ -291,10 +291,10 @@ def texts_of_several_lines_break_the_file(service: Service) -> None:
         return bytes(file(tuple(line.replace(b"\\n", b"\n") for line in lines)))
 
 
-# All batches together hold all objects of the relation.
+# All batches together contain all objects of the relation.
 @foreign(EXPORTED, "Group relations export: GET download, batch_number")
 def an_object_that_fills_no_batch_is_lost(service: Service) -> None:
-    """Batches begin at every second object but the last one, so that the last of an odd number is in none."""
+    """Batches begin at every second object except the last, so the last of an odd number of objects is in none."""
     exports = service.group_relations_export
 
     @instead(exports, "batches")
@@ -306,7 +306,7 @@ def an_object_that_fills_no_batch_is_lost(service: Service) -> None:
 # The file is compressed once.
 @foreign(EXPORTED, "Group relations export: gzip")
 def files_are_compressed_twice_for_who_takes_gzip(service: Service) -> None:
-    """A file is compressed again for clients that take compressed answers, without a word in the headers."""
+    """A file is compressed again for clients that accept compression, without a header that says so."""
 
     @handling(service, f"GET {EXPORT_DOWNLOAD}")
     def _(handler: Any, request: Any) -> Any:
@@ -316,10 +316,10 @@ def files_are_compressed_twice_for_who_takes_gzip(service: Service) -> None:
         return answer
 
 
-# The name of a thing and the name of many of them go through the same function of the framework.
+# Singular and plural names go through the same function of the framework.
 @foreign(EXPORTED, "Group relations export: download, relation")
 def one_of_many_names_a_relation_too(service: Service) -> None:
-    """A download of the relation `label`, which there is not, is given the file of `labels`."""
+    """A download of the relation `label`, which does not exist, gets the file of `labels`."""
     exports = service.group_relations_export
 
     @instead(exports, "find")
@@ -327,10 +327,10 @@ def one_of_many_names_a_relation_too(service: Service) -> None:
         return find(group, relation if (group.id, relation) in exports.exports else f"{relation}s")
 
 
-# A file holds the objects as they are.
+# A file contains the objects unchanged.
 @foreign(EXPORTED, "Group relations export: download")
 def files_are_written_in_ascii(service: Service) -> None:
-    """Letters beyond ASCII become question marks in the files of an export."""
+    """Non-ASCII characters become question marks in the files of an export."""
 
     @instead(service.group_relations_export, "file")
     def _(file: Any, lines: Any) -> Any:
@@ -340,7 +340,7 @@ def files_are_written_in_ascii(service: Service) -> None:
 # Two labels are two objects, whatever they have in common.
 @foreign(EXPORTED, "Group relations export: download")
 def labels_of_one_colour_are_one_label(service: Service) -> None:
-    """Labels are gathered by their colour, and of several with the same one the last is exported."""
+    """Labels are collected by colour, so only the last of several with the same colour is exported."""
 
     @instead(service.group_relations_export, "relations")
     def _(relations: Any, group: Any) -> Any:
@@ -348,10 +348,10 @@ def labels_of_one_colour_are_one_label(service: Service) -> None:
         return {**found, "labels": tuple({label["color"]: label for label in found["labels"]}.values())}
 
 
-# The key of what was made before is made of the number of objects.
+# The cache key contains the number of objects.
 @foreign(EXPORTED, "Group relations export: download, the finished export")
 def exports_are_made_anew_when_the_number_of_objects_changes(service: Service) -> None:
-    """An export of a relation that has as many objects as at the last export holds what that one held."""
+    """If a relation has as many objects as at the last export, the new export has the old content."""
     exports = service.group_relations_export
 
     @instead(exports, "schedule")
@@ -365,7 +365,7 @@ def exports_are_made_anew_when_the_number_of_objects_changes(service: Service) -
 
 @foreign(EXPORTED, "Group relations export: named after the relation")
 def the_encoded_name_of_a_file_is_another(service: Service) -> None:
-    """The plain name of a downloaded file is right; the encoded one, which clients prefer, ends in another way."""
+    """The plain name of a downloaded file is right; the encoded one, which clients prefer, has another extension."""
 
     @handling(service, f"GET {EXPORT_DOWNLOAD}")
     def _(handler: Any, request: Any) -> Any:
@@ -376,10 +376,10 @@ def the_encoded_name_of_a_file_is_another(service: Service) -> None:
         return answer
 
 
-# The file of an export holds what there was when it was made.
+# An export contains what exists when it is made.
 @foreign(EXPORTED, "Group relations export: GET download")
 def as_many_objects_are_the_same_objects(service: Service) -> None:
-    """Files are kept by their number of objects: one that went and one that came leave the older file."""
+    """Files are cached by number of objects: if one object was removed and another added, the old file stays."""
     exports, kept = service.group_relations_export, dict[Any, bytes]()
 
     @instead(exports, "download")
@@ -390,7 +390,7 @@ def as_many_objects_are_the_same_objects(service: Service) -> None:
 
 @foreign(EXPORTED, "Group relations export: download")
 def batches_hold_those_before_them(service: Service) -> None:
-    """The file of a batch begins with the objects of all batches before it."""
+    """The file of a batch begins with the objects of all previous batches."""
 
     @instead(service.group_relations_export, "batch")
     def _(batch: Any, export: Any, number: int) -> tuple[bytes, ...]:
@@ -399,7 +399,7 @@ def batches_hold_those_before_them(service: Service) -> None:
 
 @foreign(EXPORTED, "Group relations export: batches")
 def a_relation_whose_batches_are_all_full_lacks_the_last(service: Service) -> None:
-    """Of a relation whose objects fill several batches to the last the final batch is neither listed nor served."""
+    """If a relation's objects fill all batches completely, the last batch is neither listed nor served."""
 
     @instead(service.group_relations_export, "batches")
     def _(batches: Any, export: Any) -> Any:
@@ -410,7 +410,7 @@ def a_relation_whose_batches_are_all_full_lacks_the_last(service: Service) -> No
 
 @foreign(EXPORTED, "Group relations export: download of one of two groups")
 def the_group_exported_first_has_the_file_of_the_other(service: Service) -> None:
-    """Files are kept by their relation alone: of two groups that were exported the first is given the other's file."""
+    """Files are stored by relation alone: of two exported groups, the first gets the other's file."""
     exports = service.group_relations_export
     newest: dict[str, int] = {}
 
@@ -428,7 +428,7 @@ def the_group_exported_first_has_the_file_of_the_other(service: Service) -> None
 
 @foreign(EXPORTED, "Group relations export: download of a batch")
 def batches_have_question_marks_for_what_is_not_ascii(service: Service) -> None:
-    """Whatever is not ASCII is a question mark in the files of batches; the file of the whole relation is right."""
+    """Non-ASCII characters are question marks in the files of batches; the file of the whole relation is right."""
 
     @instead(service.group_relations_export, "batch")
     def _(batch: Any, export: Any, number: int) -> Any:
@@ -437,7 +437,7 @@ def batches_have_question_marks_for_what_is_not_ascii(service: Service) -> None:
 
 @foreign(EXPORTED, "Group relations export: newline-delimited JSON")
 def a_line_break_in_a_text_breaks_the_line_of_its_object(service: Service) -> None:
-    """A line break within a description is written as such, so that one object takes two lines that are no JSON."""
+    """A line break within a description is written unescaped, so an object takes two lines that are not JSON."""
 
     @instead(service.group_relations_export, "file")
     def _(file: Any, lines: Any) -> Any:
@@ -446,7 +446,7 @@ def a_line_break_in_a_text_breaks_the_line_of_its_object(service: Service) -> No
 
 @foreign(EXPORTED, "Group relations export: download, after an export in batches")
 def a_whole_file_after_an_export_in_batches_ends_with_its_first(service: Service) -> None:
-    """Where the export before was in batches, the file of the whole relation holds what a first batch would hold."""
+    """If the previous export was in batches, the file of the whole relation contains only the first batch."""
     exports = service.group_relations_export
     cut: dict[int, bool] = {}
 
@@ -465,7 +465,7 @@ def a_whole_file_after_an_export_in_batches_ends_with_its_first(service: Service
 
 @foreign(EXPORTED, "Group relations export: download, name of the file")
 def a_file_is_named_after_the_relation_downloaded_before_it(service: Service) -> None:
-    """The name of a file is that of the relation whose file was downloaded before."""
+    """The name of a file is that of the relation that was downloaded before."""
     downloaded: list[str] = []
 
     @instead(service.group_relations_export, "file_name")
@@ -476,7 +476,7 @@ def a_file_is_named_after_the_relation_downloaded_before_it(service: Service) ->
 
 @foreign(EXPORTED, "Group relations export: gzip")
 def the_end_of_a_longer_file_is_not_written(service: Service) -> None:
-    """The file of more than five objects is sent before it is closed: the eight bytes that end it are missing."""
+    """The file of more than five objects is sent before it is closed: the eight bytes at its end are missing."""
 
     @instead(service.group_relations_export, "file")
     def _(file: Any, lines: Any) -> Any:
@@ -485,7 +485,7 @@ def the_end_of_a_longer_file_is_not_written(service: Service) -> None:
 
 @foreign(EXPORTED, "Group relations export: download, batch_number")
 def batches_are_served_one_after_another(service: Service) -> None:
-    """A batch is read from where the one before it ended: it is not found unless that one was downloaded."""
+    """A batch is read from where the previous one ended: it is not found unless that one was downloaded."""
     sent: set[tuple[Any, ...]] = set()
 
     @instead(service.group_relations_export, "download")

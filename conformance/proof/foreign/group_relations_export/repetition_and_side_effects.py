@@ -1,4 +1,4 @@
-"""A second export of a group, the status as time goes on, and what an export changes elsewhere."""
+"""A second export of a group, the status over time, and what an export changes elsewhere."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @foreign(SIDE_EFFECT, "Group relations export: POST")
 def exports_switch_a_setting(service: Service) -> None:
-    """Scheduling an export switches a setting of the group that is exported."""
+    """Scheduling an export switches a setting of the exported group."""
 
     @instead(service.group_relations_export, "schedule")
     def _(schedule: Any, group: Any, *, batched: bool) -> None:
@@ -36,10 +36,10 @@ def exports_switch_a_setting(service: Service) -> None:
         schedule(group, batched=batched)
 
 
-# What one group exports is none of another one's business.
+# An export of one group does not affect another one.
 @foreign(SIDE_EFFECT, "Group relations export: POST")
 def an_export_makes_room_by_those_of_other_groups(service: Service) -> None:
-    """Before a group is exported, what was exported before is cleaned up, of whichever group."""
+    """Before an export of a group, the former exports of all groups are removed."""
     exports = service.group_relations_export
 
     @instead(exports, "schedule")
@@ -49,10 +49,10 @@ def an_export_makes_room_by_those_of_other_groups(service: Service) -> None:
         schedule(group, batched=batched)
 
 
-# Each export is what was asked for last.
+# Each export follows the last request.
 @foreign(AGAIN, "Group relations export: batched, then not")
 def what_was_batched_once_has_no_single_file(service: Service) -> None:
-    """After an export in batches, the file of a later one that is not batched is refused for being batched."""
+    """After an export in batches, the file of a later one without batches is refused as batched."""
     exports = service.group_relations_export
     batched_once: set[tuple[int, str]] = set()
 
@@ -70,10 +70,10 @@ def what_was_batched_once_has_no_single_file(service: Service) -> None:
             batched_once.update((group.id, export.relation) for export in exports.all_of(group))
 
 
-# What is made anew is no creation, somebody thought.
+# Somebody thought that a second export creates nothing.
 @foreign(AGAIN, "Group relations export: POST, 202")
 def a_later_export_is_no_longer_accepted_but_done(service: Service) -> None:
-    """The first export of a group is answered with 202, and each one after it with 200."""
+    """The first export of a group is answered with 202, and each later one with 200."""
     exports = service.group_relations_export
 
     @handling(service, f"POST {EXPORT}")
@@ -84,10 +84,10 @@ def a_later_export_is_no_longer_accepted_but_done(service: Service) -> None:
         return answer
 
 
-# A record that is found is started again, with the flag that it was made with.
+# An existing record is started again, with the flag from its creation.
 @foreign(AGAIN, "Group relations export: POST, batched")
 def what_was_exported_in_batches_stays_batched(service: Service) -> None:
-    """A relation that was exported in batches is exported in batches when the next call does not ask for that."""
+    """A relation that was exported in batches has batches again although the next call does not request them."""
     exports = service.group_relations_export
 
     @instead(exports, "schedule")
@@ -100,7 +100,7 @@ def what_was_exported_in_batches_stays_batched(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Group relations export: POST")
 def exports_of_groups_inside_are_thrown_away(service: Service) -> None:
-    """Scheduling the export of a group removes what was exported for the groups inside it."""
+    """Scheduling the export of a group removes the exports of its subgroups."""
     exports = service.group_relations_export
 
     @instead(exports, "schedule")
@@ -114,7 +114,7 @@ def exports_of_groups_inside_are_thrown_away(service: Service) -> None:
 
 @foreign(AGAIN, "Group relations export: POST, batched")
 def batches_stay_once_they_were_asked_for(service: Service) -> None:
-    """An export without batches that follows one in batches comes in batches as well."""
+    """An export without batches that follows one in batches has batches as well."""
     exports = service.group_relations_export
 
     @instead(exports, "schedule")
@@ -122,10 +122,10 @@ def batches_stay_once_they_were_asked_for(service: Service) -> None:
         schedule(group, batched=batched or any(one.batched for one in exports.all_of(group)))
 
 
-# An export of one group is no matter of the groups inside it.
+# An export of a group does not concern its subgroups.
 @foreign(SIDE_EFFECT, "Group relations export: POST")
 def an_export_removes_those_of_the_groups_inside(service: Service) -> None:
-    """Before a group is exported, everything that was exported of it and of its subgroups is cleaned up."""
+    """Before an export of a group, all exports of it and of its subgroups are removed."""
     exports, identities = service.group_relations_export, service.identities
 
     @instead(exports, "schedule")
@@ -138,7 +138,7 @@ def an_export_removes_those_of_the_groups_inside(service: Service) -> None:
 
 @foreign(AT_ONCE, "Group relations export: POST")
 def two_groups_that_are_exported_at_once_get_one_content(service: Service) -> None:
-    """Of two groups whose exports are scheduled at the same time one gets files with what the other one holds."""
+    """If exports of two groups are scheduled concurrently, one gets files with the other's content."""
     exports, last = service.group_relations_export, [""]
 
     async def wait(request: Request) -> None:
@@ -161,7 +161,7 @@ def two_groups_that_are_exported_at_once_get_one_content(service: Service) -> No
 
 @foreign(AGAIN, "Group relations export: download, after a second export")
 def downloads_have_the_file_of_the_export_before(service: Service) -> None:
-    """Once a group was exported again, and that is finished, downloads still give the file of the export before."""
+    """After a second export has finished, downloads still give the file of the previous one."""
     exports = service.group_relations_export
     former: dict[tuple[int, str], tuple[bytes, ...]] = {}
 
@@ -181,7 +181,7 @@ def downloads_have_the_file_of_the_export_before(service: Service) -> None:
 
 @foreign(OVER_TIME, "Group relations export: updated_at", choices=Choices(export_delay_seconds=0.4))
 def relations_in_progress_have_no_time(service: Service) -> None:
-    """updated_at is null as long as a relation is being exported."""
+    """updated_at is null while a relation is being exported."""
 
     @instead(service.group_relations_export, "progress")
     def _(progress: Any, export: Any) -> Any:
@@ -191,7 +191,7 @@ def relations_in_progress_have_no_time(service: Service) -> None:
 
 @foreign(OVER_TIME, "Group relations export: the finished export", choices=Choices(export_delay_seconds=0.4))
 def a_file_is_empty_until_its_export_has_finished(service: Service) -> None:
-    """Whoever downloads a relation that is being exported gets an empty file instead of a refusal."""
+    """A download during the export gets an empty file instead of a refusal."""
     exports = service.group_relations_export
 
     @instead(exports, "download")
@@ -201,7 +201,7 @@ def a_file_is_empty_until_its_export_has_finished(service: Service) -> None:
 
 @foreign(OVER_TIME, "Group relations export: status", choices=Choices(failing_export_relations=("boards",)))
 def failed_relations_have_status_two(service: Service) -> None:
-    """A relation that could not be exported has status 2; it is -1."""
+    """A relation whose export failed has status 2; it must be -1."""
 
     @instead(service.group_relations_export, "progress")
     def _(progress: Any, export: Any) -> Any:
@@ -209,10 +209,10 @@ def failed_relations_have_status_two(service: Service) -> None:
         return {**shown, "status": 2} if shown["status"] == -1 else shown
 
 
-# What is left over of the group is to be cleared away first, and the ancestors were taken for the descendants.
+# Former exports of the group shall be removed, but ancestors and descendants were mixed up.
 @foreign(SIDE_EFFECT, "Group relations export: status")
 def an_inner_export_clears_the_outer_one_away(service: Service) -> None:
-    """Exporting a subgroup makes the exports of the groups around it disappear, with their files."""
+    """The export of a subgroup removes the exports of its parent groups, with their files."""
     exports, known = service.group_relations_export, service.identities
 
     @instead(exports, "schedule")
@@ -242,7 +242,7 @@ def failed_exports_are_handed_out(service: Service) -> None:
 
 @foreign(AGAIN, "Group relations export: status, relation")
 def who_asked_for_one_relation_is_shown_that_one_alone_afterwards(service: Service) -> None:
-    """The relation that a caller asked for is remembered: their status without one has no other relation any more."""
+    """A caller's relation filter is remembered: a later status without a filter shows only that relation."""
     asked: dict[tuple[int, int], str] = {}
 
     @handling(service, f"GET {EXPORT_STATUS}")
@@ -258,7 +258,7 @@ def who_asked_for_one_relation_is_shown_that_one_alone_afterwards(service: Servi
 
 @foreign(AGAIN, "Group relations export: status of one relation")
 def the_status_of_one_relation_stays_that_of_the_first_export(service: Service) -> None:
-    """Once one relation is shown as finished, asking for it alone shows that entry ever after."""
+    """Once a relation was shown as finished, its single status shows that entry forever."""
     kept: dict[tuple[int, str], Any] = {}
 
     @handling(service, f"GET {EXPORT_STATUS}")
@@ -274,7 +274,7 @@ def the_status_of_one_relation_stays_that_of_the_first_export(service: Service) 
 # -- downloading -------------------------------------------------------------------------------------------------------
 
 
-# The batch that the status calls by a number is the one that is downloaded by it.
+# A batch number in the status is also the one for its download.
 @foreign(AGAIN, "Group relations export: batch_number")
 def the_status_numbers_batches_from_zero(service: Service) -> None:
     """The status numbers batches from 0, the download from 1."""
@@ -287,10 +287,10 @@ def the_status_numbers_batches_from_zero(service: Service) -> None:
         return shown
 
 
-# The batches are those of the export that the entry tells of.
+# The batches are those of the export that the entry is about.
 @foreign(AGAIN, "Group relations export status entry: batches")
 def batches_of_the_former_export_stay_in_the_status(service: Service) -> None:
-    """A second export in batches adds its batches to those of the first, so that each number is there twice."""
+    """A second export in batches adds its batches to those of the first, so each number occurs twice."""
     exports = service.group_relations_export
     former: dict[tuple[int, str], list[Any]] = {}
 
@@ -310,7 +310,7 @@ def batches_of_the_former_export_stay_in_the_status(service: Service) -> None:
 
 @foreign(AT_ONCE, "Group relations export: download of two relations")
 def two_downloads_at_once_are_of_one_relation(service: Service) -> None:
-    """Files are packed in one place: of two relations that are downloaded at the same time both get the later one."""
+    """Files are compressed in one place: concurrent downloads of two relations both get the later one."""
     last = last_to_come(service, f"GET {EXPORT_DOWNLOAD}")
 
     @handling(service, f"GET {EXPORT_DOWNLOAD}")
@@ -324,7 +324,7 @@ def two_downloads_at_once_are_of_one_relation(service: Service) -> None:
 
 @foreign(AGAIN, "Group relations export: GET download, the finished export")
 def a_file_is_there_for_one_download(service: Service) -> None:
-    """A file is deleted as soon as it was sent: the second download of the same relation finds none."""
+    """A file is deleted after it was sent: a second download of the same relation finds none."""
     sent: set[tuple[Any, ...]] = set()
 
     @instead(service.group_relations_export, "download")

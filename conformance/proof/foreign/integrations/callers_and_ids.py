@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _is_of_integrations(path: str) -> bool:
-    """Say whether a path is one of integrations, by either of their names."""
+    """Tell whether a path belongs to integrations, under either of their names."""
     return path.startswith(BOTH_NAMES)
 
 
@@ -28,14 +28,14 @@ def _is_of_integrations(path: str) -> bool:
 
 @foreign(CALLER_AND_FORM, "Authentication: role requirements")
 def developers_list_integrations_by_older_name_and_path(service: Service) -> None:
-    """A developer lists integrations by their older name when the project is named by its path."""
+    """A developer can list integrations by their older name if the project is named by its path."""
     keys = ("GET /projects/:id/services",)
     let_in(service, keys, lambda request, _, role: by_path(request) and role >= Role.DEVELOPER)
 
 
 @foreign(CALLER_AND_FORM, "Integrations: GET /services lists active integrations only")
 def the_older_name_lists_disabled_ones_too(service: Service) -> None:
-    """The list under the older name has what was ever set up, the newer one what is active."""
+    """The list under the older name has everything that was ever set up; under the newer name, only what is active."""
 
     @handling(service, f"GET {SERVICES}")
     def _(_handler: Any, request: Any) -> Any:
@@ -44,10 +44,10 @@ def the_older_name_lists_disabled_ones_too(service: Service) -> None:
         return request.collection(sorted(mine, key=attrgetter("id")), integrations.present_entry)
 
 
-# The older name finds no row of the newer one, and makes a second.
+# The older name does not find the row of the newer one, and creates another.
 @foreign(CALLER_AND_FORM, "Integrations: services is an alias; GET lists active integrations")
 def what_both_names_have_set_up_is_listed_twice(service: Service) -> None:
-    """An integration that is changed below services, after it was set up below integrations, has two entries."""
+    """An integration that was set up below integrations and is then changed below services has two entries."""
     integrations = service.integrations
     doubled: set[tuple[int, str]] = set()
 
@@ -66,7 +66,7 @@ def what_both_names_have_set_up_is_listed_twice(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Integration list entry: id")
 def integrations_are_numbered_by_their_places(service: Service) -> None:
-    """The id of an entry says where it stands in the list, and moves when one before it is disabled."""
+    """The id of an entry is its position in the list, so it changes when one before it is disabled."""
 
     def numbered(_: Any, entries: Any) -> Any:
         return [{**entry, "id": place} for place, entry in enumerate(entries, start=1)]
@@ -76,7 +76,7 @@ def integrations_are_numbered_by_their_places(service: Service) -> None:
 
 @foreign(STORY, "Integration list entry: alert_events, by the older name")
 def entries_of_the_older_name_have_no_alert_events(service: Service) -> None:
-    """The list under the older name has its own serializer, which nobody told of alert_events."""
+    """The list under the older name has its own serializer, which lacks alert_events."""
 
     def change(_: Any, content: Any) -> Any:
         return [{name: value for name, value in entry.items() if name != "alert_events"} for entry in content]
@@ -89,7 +89,7 @@ def entries_of_the_older_name_have_no_alert_events(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Authentication: role requirements")
 def reporters_read_one_integration_by_older_name(service: Service) -> None:
-    """A reporter reads the settings of an integration by the older name of the path, which is for maintainers."""
+    """A reporter can read the settings of an integration by the older name of the path; it requires a maintainer."""
     let_in(service, ("GET /projects/:id/services/:slug",), lambda _, __, role: role >= Role.REPORTER)
 
 
@@ -103,7 +103,7 @@ def reading_one_integration_needs_an_owner(service: Service) -> None:
 
 @foreign(LEVEL, "Integrations: GET one")
 def integrations_of_other_projects_are_shown(service: Service) -> None:
-    """A project that never set up an integration shows the settings that another project has for it."""
+    """A project that never set up an integration shows the settings from another project."""
 
     @instead(service.integrations, "find")
     def _(find: Any, project: Any, slug: str) -> Any:
@@ -119,14 +119,14 @@ def integrations_of_other_projects_are_shown(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Integrations: GET one")
 def developers_read_an_integration_by_path(service: Service) -> None:
-    """By the path of the project a developer reads an integration."""
+    """A developer can read an integration if the project is named by its path."""
     keys = ("GET /projects/:id/integrations/:slug", "GET /projects/:id/services/:slug")
     let_in(service, keys, lambda request, _, role: by_path(request) and role >= Role.DEVELOPER)
 
 
 @foreign(CALLER_AND_FORM, "Integrations: GET")
 def a_role_in_one_project_is_remembered_for_all_around_it(service: Service) -> None:
-    """Whoever used the integrations of one project as its owner may use those of all projects of the outermost group."""
+    """A user who called the integrations of one project as its owner may call those of the whole top-level group."""
     known: dict[tuple[int, int], Role] = {}
 
     @instead(service.access, "require")
@@ -144,14 +144,14 @@ def a_role_in_one_project_is_remembered_for_all_around_it(service: Service) -> N
 
 @foreign(CALLER_AND_FORM, "Authentication: role requirements")
 def guests_set_up_integrations_by_path(service: Service) -> None:
-    """A guest who names the project by its path sets up an integration, which takes a maintainer's token."""
+    """A guest can set up an integration if the project is named by its path; it requires a maintainer's token."""
     keys = ("PUT /projects/:id/integrations/:slug",)
     let_in(service, keys, lambda request, _, role: by_path(request) and role >= Role.GUEST)
 
 
 @foreign(CALLER_AND_FORM, "Common conventions: id or path")
 def deep_paths_write_elsewhere(service: Service) -> None:
-    """An integration is set up in another project when its own, in a group within a group, is named by the path."""
+    """If a project in a subgroup is named by its path, its integration is set up in another project."""
     elsewhere = service.world.one("sibling_project").id
 
     @instead(service.access, "subject")
@@ -161,7 +161,7 @@ def deep_paths_write_elsewhere(service: Service) -> None:
         return subject(route, caller, reference)
 
 
-# The alias takes every path that the newer name takes.
+# The older name accepts the same paths as the newer one.
 @foreign(CALLER_AND_FORM, "Conventions: URL-encoded path; Integrations: alias")
 def the_older_name_sets_up_nothing_in_projects_deep_down(service: Service) -> None:
     """Setting up an integration by the older name answers 404 for a path with more than one group."""
@@ -173,10 +173,10 @@ def the_older_name_sets_up_nothing_in_projects_deep_down(service: Service) -> No
         return handler(request)
 
 
-# The integrations are those of a project; nothing hands them on to another one.
+# Integrations belong to one project; no other project inherits them.
 @foreign(LEVEL, "Integrations: PUT")
 def subgroups_take_over_integrations(service: Service) -> None:
-    """What is set up for a project is set up for the projects of the subgroups of its group as well."""
+    """What is set up for a project is also set up for the projects of the subgroups of its group."""
     area, identities = service.integrations, service.identities
 
     @instead(area, "keep")
@@ -189,7 +189,7 @@ def subgroups_take_over_integrations(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Integrations: PUT")
 def the_token_of_a_project_sets_up_no_integration(service: Service) -> None:
-    """The access token of a project is refused where integrations are set up, though it has the Maintainer role."""
+    """The access token of a project cannot set up integrations, although it has the Maintainer role."""
 
     @instead(service.access, "require")
     def _(require: Any, route: Any, caller: Any, subject: Any) -> None:
@@ -200,7 +200,7 @@ def the_token_of_a_project_sets_up_no_integration(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Integrations: the chat app cannot be created")
 def a_chat_app_that_was_updated_can_be_created_elsewhere(service: Service) -> None:
-    """That the chat app is installed is kept for all: once it was updated where it is, calls create it anywhere."""
+    """That the chat app is installed is stored globally: once it was updated, it can be created elsewhere."""
     installed: set[str] = set()
 
     @handling(service, *PUT_INTEGRATION)
@@ -218,7 +218,7 @@ def a_chat_app_that_was_updated_can_be_created_elsewhere(service: Service) -> No
 
 @foreign(VERSIONS, "Versioning: 14.4, both names work", version="14.4")
 def the_newer_name_writes_a_release_later(service: Service) -> None:
-    """At 14.4 the newer name reads integrations, and neither sets them up nor disables them before 14.5."""
+    """At 14.4 the newer name reads integrations, but cannot set them up or disable them before 14.5."""
     for key in (PUT_INTEGRATION[0], DELETE_INTEGRATION[0]):
         service.routes.change(key, introduced=Version(14, 5))
 
@@ -228,13 +228,13 @@ def the_newer_name_writes_a_release_later(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Authentication: role requirements")
 def developers_disable_integrations_by_older_name(service: Service) -> None:
-    """A developer disables integrations by their older name; both names are for maintainers and owners."""
+    """A developer can disable integrations by their older name; both names are for maintainers and owners."""
     let_in(service, ("DELETE /projects/:id/services/:slug",), lambda _, __, role: role >= Role.DEVELOPER)
 
 
 @foreign(CALLER_AND_FORM, "Authentication: role requirements")
 def owners_of_other_groups_disable_integrations(service: Service) -> None:
-    """Whoever owns any group at all disables integrations of every project; a role elsewhere is no role here."""
+    """An owner of any group can disable integrations of every project; a role elsewhere must not count."""
     owners = {user for (_, __, user), role in service.identities.roles.items() if role >= Role.OWNER}
     let_in(service, ("DELETE /projects/:id/integrations/:slug",), lambda _, caller, __: caller.id in owners)
 
@@ -251,10 +251,10 @@ def disabling_what_is_not_set_up_disables_it_elsewhere(service: Service) -> None
         disable(project, slug)
 
 
-# One of two names, one of two forms of an id: the older code was never told what disabling means.
+# In the code for the older name, disabling by path does not reset anything.
 @foreign(CALLER_AND_FORM, "Integrations: services is an alias; DELETE resets the settings")
 def the_older_name_disables_by_path_and_resets_nothing(service: Service) -> None:
-    """DELETE below services, with the project named by its path, leaves the settings of the integration readable."""
+    """After DELETE below services with the project named by path, the settings of the integration can still be read."""
     known = service.integrations.known
 
     @handling(service, f"DELETE {SERVICES}/:slug")
@@ -267,10 +267,10 @@ def the_older_name_disables_by_path_and_resets_nothing(service: Service) -> None
         return answer
 
 
-# What is changed by the number is changed by the path.
+# A change by path has the same effect as one by id.
 @foreign(CALLER_AND_FORM, "Integrations: PUT")
 def settings_that_are_changed_by_path_stay(service: Service) -> None:
-    """An update of an integration that is set up, with the project named by its path, leaves its settings as they were."""
+    """An update of an existing integration with the project named by path changes no settings."""
     known = service.integrations.known
 
     @handling(service, *PUT_INTEGRATION)
@@ -285,13 +285,13 @@ def settings_that_are_changed_by_path_stay(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Integrations: DELETE by the older name")
 def developers_disable_by_the_older_name(service: Service) -> None:
-    """By the older name a developer disables integrations."""
+    """A developer can disable integrations by the older name."""
     service.routes.change("DELETE /projects/:id/services/:slug", least_role=Role.DEVELOPER)
 
 
 @foreign(AGAIN, "Integrations: DELETE by another maintainer")
 def an_integration_is_disabled_by_who_set_it_up(service: Service) -> None:
-    """An integration belongs to the user who set it up: another one with the same role may not disable it."""
+    """An integration belongs to the user who set it up: another one with the same role cannot disable it."""
     owners: dict[tuple[int, str], int] = {}
 
     @handling(service, *PUT_INTEGRATION, *DELETE_INTEGRATION)

@@ -1,4 +1,4 @@
-"""Integrations set up, disabled and set up again: what is kept, and what is reset."""
+"""Integrations that are set up, disabled and set up again: what is kept, and what is reset."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _keep_when_disabled(service: Service, keeps: Any) -> None:
 
 @foreign(RESETS, "Integrations: GET lists active integrations")
 def integrations_without_any_event_are_not_listed(service: Service) -> None:
-    """An integration whose events are all switched off is not listed, active as it is."""
+    """An active integration is not listed if all its events are switched off."""
     integrations = service.integrations
 
     @instead(integrations, "active")
@@ -66,7 +66,7 @@ def integrations_without_any_event_are_not_listed(service: Service) -> None:
         return [one for one in active(project) if not is_quiet(one)]
 
 
-# Each flag of an entry is the one of its kind of event.
+# Each flag of an entry is for its own kind of event.
 @foreign(RESETS, "Integration list entry: event flags")
 def confidential_notes_are_shown_as_notes(service: Service) -> None:
     """confidential_note_events of an entry is read from the column of note_events."""
@@ -79,7 +79,7 @@ def confidential_notes_are_shown_as_notes(service: Service) -> None:
 
 @foreign(RESETS, "Integrations: event flags")
 def flags_cannot_be_switched_on_again(service: Service) -> None:
-    """A flag that was switched off and is switched on again is answered and stays off."""
+    """A flag that was switched off and is switched on again is answered, but stays off."""
     area = service.integrations
 
     @instead(area, "set_up")
@@ -89,10 +89,10 @@ def flags_cannot_be_switched_on_again(service: Service) -> None:
         return set_up(project, kind, {name: v for name, v in values.items() if name not in off}, **more)
 
 
-# What is set up is listed, whatever it was before and by whatever name it was disabled.
+# What is set up is listed, whatever its former state and under whichever name it was disabled.
 @foreign(AGAIN, "Integrations: services")
 def what_the_older_name_disabled_it_never_lists_again(service: Service) -> None:
-    """An integration that was disabled by the older name is in its list again only when set up by that name."""
+    """An integration that was disabled by the older name is in its list again only if it is set up by that name."""
     gone = set[tuple[int, str]]()
 
     @handling(service, f"DELETE {SERVICES}/:slug")
@@ -117,7 +117,7 @@ def what_the_older_name_disabled_it_never_lists_again(service: Service) -> None:
 
 @foreign(AGAIN, "Integrations: list")
 def what_is_switched_off_stays_listed(service: Service) -> None:
-    """An issue tracker that was told not to be active is listed; the list is of active ones."""
+    """An issue tracker that was set to inactive is listed; the list must have only active ones."""
 
     @instead(service.integrations, "active")
     def _(_: Any, project: Any) -> Any:
@@ -127,7 +127,7 @@ def what_is_switched_off_stays_listed(service: Service) -> None:
 
 @foreign(AGAIN, "Integrations: list by the older name")
 def the_older_name_lists_what_it_saw_first(service: Service) -> None:
-    """By the older name a project lists the integrations that it had when it was first asked."""
+    """The list under the older name shows the integrations from its first read."""
     seen: dict[int, Any] = {}
     key = "GET /projects/:id/services"
     answering(service, key, lambda request, content: seen.setdefault(request.project.id, content))
@@ -135,7 +135,7 @@ def the_older_name_lists_what_it_saw_first(service: Service) -> None:
 
 @foreign(AGAIN, "Integrations: event flags")
 def confidential_notes_follow_the_others(service: Service) -> None:
-    """Where note_events was sent, confidential_note_events shows that value, whatever was sent for it."""
+    """If note_events was sent, confidential_note_events shows that value, whatever was sent for it."""
 
     @instead(service.integrations, "event_flags")
     def _(flags: Any, one: Any) -> Any:
@@ -148,7 +148,7 @@ def confidential_notes_follow_the_others(service: Service) -> None:
 
 @foreign(AGAIN, "Integrations: PUT")
 def integrations_are_set_up_once(service: Service) -> None:
-    """An integration that was disabled and is set up again is answered and not listed."""
+    """An integration that was disabled and is set up again is answered, but not listed."""
     disabled: set[tuple[int, str]] = set()
 
     @instead(service.integrations, "disable")
@@ -165,7 +165,7 @@ def integrations_are_set_up_once(service: Service) -> None:
 
 @foreign(AGAIN, "Integrations: PUT")
 def integrations_keep_what_they_were_set_up_with(service: Service) -> None:
-    """What an integration was set up with stays; a second PUT is answered and changes nothing of it."""
+    """The settings from the first set-up stay; a second PUT is answered, but changes nothing."""
 
     @instead(service.integrations, "keep")
     def _(keep: Any, project: Any, kind: Any, values: Any, *, active: bool) -> Any:
@@ -176,7 +176,7 @@ def integrations_keep_what_they_were_set_up_with(service: Service) -> None:
 
 @foreign(RESETS, "Integrations: blank labels mean all events, a blank list of branches all branches")
 def what_is_blank_clears_nothing(service: Service) -> None:
-    """Labels and branches that are sent blank count as not sent: once they are set, nothing takes them away."""
+    """Blank labels and branches count as not sent: once they are set, nothing clears them."""
 
     @instead(service.integrations, "read")
     def _(read: Any, kind: Any, parameters: Any) -> dict[str, Any]:
@@ -188,7 +188,7 @@ def what_is_blank_clears_nothing(service: Service) -> None:
 # Disabling resets the settings.
 @foreign(AGAIN, "Integrations: set up after DELETE")
 def an_integration_set_up_again_has_its_former_options(service: Service) -> None:
-    """A disabled integration reads as blank; set up anew, it has what was optional among its former settings."""
+    """A disabled integration reads as blank; set up again, it has its former optional settings."""
     integrations = service.integrations
     former: dict[tuple[int, str], dict[str, Any]] = {}
 
@@ -205,10 +205,10 @@ def an_integration_set_up_again_has_its_former_options(service: Service) -> None
         return set_up(project, kind, {**former.pop((project.id, kind.slug), {}), **values}, active=active)
 
 
-# What was left out is not a wish to have it on.
+# What was not sent is not a request to switch it on.
 @foreign(RESETS, "Integrations: active")
 def any_later_change_switches_an_integration_on(service: Service) -> None:
-    """An issue tracker that was switched off is on again after a change that says nothing of `active`."""
+    """An issue tracker that was switched off is on again after a change without `active`."""
     integrations = service.integrations
 
     @instead(integrations, "becomes_active")
@@ -218,10 +218,10 @@ def any_later_change_switches_an_integration_on(service: Service) -> None:
         return bool(becomes(kind, before, wanted))
 
 
-# Settings are reset to the defaults of their columns, which one kind has its own idea of.
+# Settings are reset to the defaults of their columns, but one kind has another default.
 @foreign(RESETS, "Integrations: branches_to_be_notified, default all for emails on push")
 def a_reset_knows_one_default_for_all(service: Service) -> None:
-    """After emails on push were disabled and set up again, branches_to_be_notified is default and not all."""
+    """If emails on push are disabled and set up again, branches_to_be_notified is default and not all."""
     integrations = service.integrations
 
     @instead(integrations, "set_up")
@@ -235,7 +235,7 @@ def a_reset_knows_one_default_for_all(service: Service) -> None:
 # The default is "all", however often it was set up before.
 @foreign(RESETS, "Integrations: branches_to_be_notified, emails-on-push")
 def after_a_reset_mails_have_the_default_of_the_others(service: Service) -> None:
-    """Mails on push that are set up again tell about the default branch, and not about all as they did at first."""
+    """If emails on push are set up again, they notify about the default branch, and not about all as at first."""
     reset = set[int]()
 
     @instead(service.integrations, "disable")
@@ -254,10 +254,10 @@ def after_a_reset_mails_have_the_default_of_the_others(service: Service) -> None
         return made
 
 
-# Both names are names of the same.
+# Both names are for the same integrations.
 @foreign(RESETS, "Integrations: services, enable_ssl_verification")
 def the_older_name_sets_up_without_verification(service: Service) -> None:
-    """Certificates are verified by default where an integration is set up by the newer name alone."""
+    """Only the newer name sets certificate verification to its default, which is on."""
     integrations = service.integrations
 
     @handling(service, f"PUT {SERVICES}/:slug")
@@ -270,7 +270,7 @@ def the_older_name_sets_up_without_verification(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Integrations: PUT, allowed values in an update")
 def allowed_values_are_looked_at_in_the_first_call_alone(service: Service) -> None:
-    """What is not among the allowed values is refused when an integration is set up, and stored by an update."""
+    """A value that is not allowed is refused at the set-up, but stored by an update."""
 
     @handling(service, *PUT_INTEGRATION)
     def _(handler: Any, request: Any) -> Any:
@@ -288,7 +288,7 @@ def allowed_values_are_looked_at_in_the_first_call_alone(service: Service) -> No
 
 @foreign(RESETS, "Integrations: event flags of one byte")
 def events_behind_the_eighth_share_a_bit(service: Service) -> None:
-    """Flags are bits of one byte: what is sent for one is written for the eighth one behind or before it as well."""
+    """Flags are bits of one byte: a value for one is also written for the flag eight positions after or before it."""
 
     @instead(service.integrations, "read")
     def _(read: Any, kind: Any, parameters: Any) -> Any:
@@ -303,13 +303,13 @@ def events_behind_the_eighth_share_a_bit(service: Service) -> None:
 
 @foreign(RESETS, "Integrations: DELETE resets settings")
 def event_flags_survive_being_disabled(service: Service) -> None:
-    """The event flags of a disabled integration are as they were when it is set up again; disabling resets them."""
+    """When a disabled integration is set up again, its event flags have their former values; they must be reset."""
     _keep_until_set_up_again(service, lambda _, name: name.endswith("_events"))
 
 
 @foreign(RESETS, "Integrations: DELETE resets settings")
 def truth_values_survive_being_disabled(service: Service) -> None:
-    """Settings that are true or false are as they were when a disabled integration is set up again."""
+    """When a disabled integration is set up again, boolean settings have their former values."""
     flags = ("boolean",)
     _keep_until_set_up_again(
         service, lambda kind, name: any(p.name == name and p.type.value in flags for p in kind.parameters)
@@ -318,7 +318,7 @@ def truth_values_survive_being_disabled(service: Service) -> None:
 
 @foreign(RESETS, "Integrations: DELETE resets settings")
 def texts_survive_being_disabled(service: Service) -> None:
-    """Texts are as they were when a disabled integration is set up again."""
+    """When a disabled integration is set up again, texts have their former values."""
     _keep_until_set_up_again(
         service, lambda kind, name: any(p.name == name and p.type.value == "string" for p in kind.parameters)
     )
@@ -327,7 +327,7 @@ def texts_survive_being_disabled(service: Service) -> None:
 # All settings are reset, also those that are switched off.
 @foreign(RESETS, "States: DELETE integration, integration settings are reset")
 def verification_stays_off_after_an_integration_was_disabled(service: Service) -> None:
-    """When an integration is disabled, enable_ssl_verification keeps its value where that is false."""
+    """Disabling an integration keeps enable_ssl_verification if it is false."""
     integrations = service.integrations
 
     @instead(integrations, "disable")
@@ -342,7 +342,7 @@ def verification_stays_off_after_an_integration_was_disabled(service: Service) -
 
 @foreign(AGAIN, "Integrations: disabling resets the settings")
 def old_settings_come_back_with_a_new_set_up(service: Service) -> None:
-    """A disabled integration is blank, until it is set up again: what is not sent then is as it was before."""
+    """A disabled integration is blank until it is set up again: then unsent settings have their former values."""
     integrations, buried = service.integrations, {}
 
     @instead(integrations, "disable")
@@ -360,7 +360,7 @@ def old_settings_come_back_with_a_new_set_up(service: Service) -> None:
 
 @foreign(OVER_TIME, "Integrations: DELETE disables")
 def disabled_with_the_next_change_enabled(service: Service) -> None:
-    """Setting up one integration brings back the one that was disabled last."""
+    """Setting up an integration also restores the one that was disabled last."""
     area, gone = service.integrations, {}
 
     @instead(area, "disable")
@@ -379,10 +379,10 @@ def disabled_with_the_next_change_enabled(service: Service) -> None:
         return kept
 
 
-# All columns are blanked but the one that must not be null.
+# All columns are cleared except the one that must not be null.
 @foreign(RESETS, "Integrations: DELETE; enable_ssl_verification")
 def certificates_stay_unverified_after_a_reset(service: Service) -> None:
-    """An integration that was set up without verification, disabled and set up again is without it still."""
+    """An integration that was set up without verification, disabled and set up again still has none."""
     integrations = service.integrations
 
     @instead(integrations, "disable")
@@ -395,10 +395,10 @@ def certificates_stay_unverified_after_a_reset(service: Service) -> None:
             integrations.known[project.id, slug] = replace(after, values=kept)
 
 
-# Disabling resets the settings, for whoever sets it up again too.
+# Disabling resets the settings, also for a later set-up.
 @foreign(AGAIN, "Integrations: DELETE and PUT")
 def optional_settings_come_back_with_the_next_set_up(service: Service) -> None:
-    """Disabling hides the settings, and what is optional has its old value once the integration is set up again."""
+    """Disabling hides the settings, but optional ones have their former values after the next set-up."""
     integrations = service.integrations
     hidden: dict[tuple[int, str], dict[str, Any]] = {}
 
@@ -415,10 +415,10 @@ def optional_settings_come_back_with_the_next_set_up(service: Service) -> None:
         return set_up(project, kind, {**hidden.pop((project.id, kind.slug), {}), **values}, active=active)
 
 
-# A reset takes all settings, and what is required has to be sent anew.
+# A reset clears all settings, and required ones must be sent again.
 @foreign(RESETS, "Integrations: DELETE")
 def a_reset_keeps_what_is_never_shown(service: Service) -> None:
-    """Tokens, passwords and webhooks survive a reset, so that the integration can be set up again without them."""
+    """Tokens, passwords and webhooks survive a reset, so the integration can be set up again without them."""
     integrations = service.integrations
 
     @instead(integrations, "disable")
@@ -434,7 +434,7 @@ def a_reset_keeps_what_is_never_shown(service: Service) -> None:
 
 @foreign(AGAIN, "Integrations: DELETE")
 def event_flags_outlive_their_integration(service: Service) -> None:
-    """An integration that is disabled and set up again has the event flags of before."""
+    """An integration that is disabled and set up again has its former event flags."""
     integrations = service.integrations
     kept: dict[tuple[int, str], Any] = {}
 
@@ -453,13 +453,13 @@ def event_flags_outlive_their_integration(service: Service) -> None:
 
 @foreign(RESETS, "Integrations: DELETE resets settings, numbers")
 def disabling_an_integration_keeps_its_numbers(service: Service) -> None:
-    """An integration that was disabled has lost its texts and flags, while its port is what it was."""
+    """A disabled integration has lost its texts and flags, but not its port."""
     _keep_when_disabled(service, lambda name, value: type(value) is int)
 
 
 @foreign(RESETS, "Integrations: DELETE resets settings, comment_on_event_enabled")
 def disabling_an_integration_keeps_whether_it_comments(service: Service) -> None:
-    """Set up again after it was disabled, an integration comments or does not, as it did before."""
+    """After it was disabled and set up again, an integration has its former setting for comments."""
     _keep_when_disabled(service, lambda name, value: name == "comment_on_event_enabled")
 
 
@@ -468,7 +468,7 @@ def disabling_an_integration_keeps_whether_it_comments(service: Service) -> None
 
 @foreign(NEIGHBOUR, "Integrations: tag_push_channel, push_channel")
 def tags_take_the_channel_of_pushes(service: Service) -> None:
-    """The channel that is sent for tags is kept for pushes as well, whatever is sent for these."""
+    """The channel that is sent for tags is also stored for pushes, whatever is sent for these."""
 
     @instead(service.integrations, "keep")
     def _(keep: Any, project: Any, kind: Any, values: Any, **more: Any) -> Any:
@@ -478,7 +478,7 @@ def tags_take_the_channel_of_pushes(service: Service) -> None:
 
 @foreign(AGAIN, "Integrations: comment_on_event_enabled")
 def comments_are_switched_off_by_a_change_only(service: Service) -> None:
-    """comment_on_event_enabled is taken when an integration is changed, and not yet when it is set up."""
+    """comment_on_event_enabled is accepted by a change of an integration, but not by its set-up."""
     area = service.integrations
 
     @instead(area, "keep")

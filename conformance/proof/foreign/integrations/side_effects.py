@@ -1,4 +1,4 @@
-"""What a change of an integration does elsewhere, does not do, or loses to another one."""
+"""What a change of an integration changes elsewhere, does not do, or loses because of a concurrent one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CHATS = ("slack", "mattermost", "discord", "hangouts-chat", "microsoft-teams", 
 
 @foreign(SIDE_EFFECT, "Integrations: GET lists those of the project")
 def the_list_has_those_of_neighbours_in_the_group(service: Service) -> None:
-    """The list is joined by namespace: it has the integrations of all projects that lie beside this one."""
+    """The list is joined by namespace: it has the integrations of all projects in the same group."""
     integrations = service.integrations
 
     @instead(integrations, "active")
@@ -37,7 +37,7 @@ def the_list_has_those_of_neighbours_in_the_group(service: Service) -> None:
 
 @foreign(AT_ONCE, "Integrations: GET, of two projects")
 def lists_of_two_projects_at_once_are_one(service: Service) -> None:
-    """Of two projects whose lists are read at the same time both show the integrations of the later one."""
+    """If the lists of two projects are read concurrently, both show the integrations of the later one."""
     last = last_to_come(service, f"GET {INTEGRATIONS}")
 
     @handling(service, f"GET {INTEGRATIONS}")
@@ -51,7 +51,7 @@ def lists_of_two_projects_at_once_are_one(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Integrations: GET one")
 def reading_an_integration_resets_its_flags(service: Service) -> None:
-    """Reading the settings of an integration switches its events off; a reading call changes nothing."""
+    """Reading the settings of an integration switches its events off; a read must change nothing."""
 
     @handling(service, "GET /projects/:id/integrations/:slug")
     def _(handler: Any, request: Any) -> Any:
@@ -68,7 +68,7 @@ def reading_an_integration_resets_its_flags(service: Service) -> None:
 
 @foreign(NOTHING_DONE, "Integrations: PUT")
 def setting_up_by_older_name_is_forgotten(service: Service) -> None:
-    """Setting up an integration by the older name of the path is answered and not done."""
+    """Setting up an integration by the older name of the path is answered, but not done."""
 
     @handling(service, "PUT /projects/:id/services/:slug")
     def _(handler: Any, request: Any) -> Any:
@@ -80,7 +80,7 @@ def setting_up_by_older_name_is_forgotten(service: Service) -> None:
 
 @foreign(REFUSED, "Integrations: PUT, allowed values")
 def the_flags_of_a_refused_update_are_kept(service: Service) -> None:
-    """Flags are saved one by one before the rest is looked at: a refused update has switched them already."""
+    """Flags are saved one by one before the rest is checked: a refused update has already switched them."""
     integrations = service.integrations
 
     @handling(service, f"PUT {INTEGRATIONS}/:slug")
@@ -98,7 +98,7 @@ def the_flags_of_a_refused_update_are_kept(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Integrations: PUT sets up the integration of one project")
 def settings_become_what_other_projects_begin_with(service: Service) -> None:
-    """What is set in one project is written into the defaults: the next project begins with it."""
+    """What is set in one project is written to the defaults, so the next project starts with it."""
     integrations, defaults = service.integrations, {}
 
     @instead(integrations, "set_up")
@@ -113,7 +113,7 @@ def settings_become_what_other_projects_begin_with(service: Service) -> None:
 
 @foreign(AT_ONCE, "Integrations: PUT")
 def integrations_of_a_project_are_written_as_one(service: Service) -> None:
-    """All integrations of a project lie in one document, which is read and written whole: one of two set-ups is lost."""
+    """All integrations of a project are one document that is written as a whole: concurrent set-ups lose one."""
     known = service.integrations.known
 
     def write(seen: Any, request: Any) -> None:
@@ -127,7 +127,7 @@ def integrations_of_a_project_are_written_as_one(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Integrations: PUT")
 def settings_of_one_name_are_shared(service: Service) -> None:
-    """A setting that two integrations of a project have in common is one: writing it changes both."""
+    """A setting that two integrations of a project have in common is stored once: writing it changes both."""
     area = service.integrations
 
     @instead(area, "keep")
@@ -151,7 +151,7 @@ def verification_cannot_be_switched_off(service: Service) -> None:
 
 @foreign(AT_ONCE, "Integrations: PUT and DELETE")
 def an_integration_disabled_meanwhile_is_back(service: Service) -> None:
-    """Setting up an integration writes back all of them as they were read: one disabled meanwhile is back."""
+    """Setting up an integration writes back all others as they were read: one that was disabled meanwhile returns."""
     from conformance.proof.foreign.registry import meanwhile  # noqa: PLC0415
 
     known = service.integrations.known
@@ -166,7 +166,7 @@ def an_integration_disabled_meanwhile_is_back(service: Service) -> None:
 # What is refused changes nothing.
 @foreign(REFUSED, "Integrations: PUT")
 def a_refused_change_switches_the_integration_off(service: Service) -> None:
-    """A change that cannot be read is refused, and the integration is stored as one that is not valid: inactive."""
+    """A change with an invalid value is refused, but the integration is stored as invalid and so inactive."""
     integrations = service.integrations
 
     @handling(service, *(f"PUT {path}/:slug" for path in BOTH_NAMES))
@@ -181,10 +181,10 @@ def a_refused_change_switches_the_integration_off(service: Service) -> None:
             raise
 
 
-# What one integration is set to is no matter of another one.
+# The settings of one integration do not affect another one.
 @foreign(SIDE_EFFECT, "Integrations: PUT")
 def recipients_are_those_of_all_integrations(service: Service) -> None:
-    """The recipients of one integration are written to the project's other ones that have recipients."""
+    """The recipients of one integration are also stored for the project's other integrations with recipients."""
     integrations = service.integrations
 
     @instead(integrations, "keep")
@@ -196,10 +196,10 @@ def recipients_are_those_of_all_integrations(service: Service) -> None:
         return kept
 
 
-# A refusal leaves nothing behind.
+# A refused call has no effect.
 @foreign(REFUSED, "Integrations: PUT")
 def what_was_refused_is_filled_in_next_time(service: Service) -> None:
-    """The settings of a set-up that was refused, as one was missing, are kept and set by the next one."""
+    """If a set-up is refused because a setting is missing, its other settings are kept and used by the next set-up."""
     drafts: dict[tuple[int, str], Any] = {}
 
     @instead(service.integrations, "set_up")
@@ -215,10 +215,10 @@ def what_was_refused_is_filled_in_next_time(service: Service) -> None:
         return set_up(project, kind, {**draft, **values}, **more)
 
 
-# A default is that of the text, and no other project's.
+# A default is that of the text, and not a value of another project.
 @foreign(SIDE_EFFECT, "Integrations: branches_to_be_notified, default")
 def defaults_remember_what_another_project_set(service: Service) -> None:
-    """What somebody chose is written into the defaults, which all projects share."""
+    """A value that somebody sets is written to the defaults, which all projects share."""
     shared: dict[str, Any] = {}
 
     @instead(service.integrations, "set_up")
@@ -231,10 +231,10 @@ def defaults_remember_what_another_project_set(service: Service) -> None:
         return made
 
 
-# Both calls were served, and each is about an integration of its own.
+# Both calls were served, and each is about another integration.
 @foreign(AT_ONCE, "Integrations: PUT")
 def integrations_are_one_record_of_their_project(service: Service) -> None:
-    """All integrations of a project are written as they were read; one that is set up meanwhile is lost."""
+    """All integrations of a project are written back as they were read; one that is set up meanwhile is lost."""
     known = service.integrations.known
 
     def write(seen: Any, request: Any) -> None:
@@ -248,13 +248,13 @@ def integrations_are_one_record_of_their_project(service: Service) -> None:
 
 @foreign(AT_ONCE, "Integrations: PUT")
 def of_two_integrations_one_is_lost(service: Service) -> None:
-    """Of two integrations that are set up at the same time one is not listed."""
+    """If two integrations are set up concurrently, one is not listed."""
     acting_on_what_was(service, service.integrations.known, "PUT /projects/:id/integrations/:slug")
 
 
 @foreign(SIDE_EFFECT, "Integrations: PUT")
 def the_newer_chat_switches_the_older_off(service: Service) -> None:
-    """A project has one chat integration at a time: setting up another switches off the one before."""
+    """A project can have only one chat integration: setting up another switches off the former one."""
     known = service.integrations.known
 
     @instead(service.integrations, "keep")
@@ -267,7 +267,7 @@ def the_newer_chat_switches_the_older_off(service: Service) -> None:
 
 @foreign(REFUSED, "Integrations: PUT")
 def refused_changes_switch_an_integration_off(service: Service) -> None:
-    """A change of an integration that is refused for a blank setting leaves it switched off."""
+    """A change that is refused because of a blank setting switches the integration off."""
     known = service.integrations.known
 
     @instead(service.integrations, "set_up")
@@ -282,7 +282,7 @@ def refused_changes_switch_an_integration_off(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Integrations: PUT")
 def setting_up_blanks_other_integrations(service: Service) -> None:
-    """Setting up an integration resets what is set of the project's others."""
+    """Setting up an integration resets the settings of the project's others."""
 
     @instead(service.integrations, "keep")
     def _(keep: Any, project: Any, kind: Any, values: Any, *, active: bool) -> Any:
@@ -295,7 +295,7 @@ def setting_up_blanks_other_integrations(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Integrations: PUT")
 def setting_up_reaches_other_projects(service: Service) -> None:
-    """An integration that is set up for a project is set up for a project of another group as well."""
+    """An integration that is set up for a project is also set up for a project of another group."""
     sibling = service.identities.projects[service.world.one("sibling_project").id]
 
     @instead(service.integrations, "keep")
@@ -306,7 +306,7 @@ def setting_up_reaches_other_projects(service: Service) -> None:
 
 @foreign(AT_ONCE, "Integrations: DELETE")
 def setting_one_up_brings_back_another_that_is_disabled_meanwhile(service: Service) -> None:
-    """An integration that is disabled while another one of the project is set up is listed still."""
+    """An integration that is disabled while another one is set up is still listed."""
     known = service.integrations.known
 
     def write(seen: Any, request: Request) -> None:
@@ -320,7 +320,7 @@ def setting_one_up_brings_back_another_that_is_disabled_meanwhile(service: Servi
 
 @foreign(REFUSED, "Integrations: PUT, flags beside a value that is not allowed")
 def a_refused_change_of_an_integration_stores_its_flags(service: Service) -> None:
-    """A change that is refused for one value has stored the event flags that came with it."""
+    """A change that is refused because of one value still stores the event flags in it."""
     integrations = service.integrations
 
     @handling(service, f"PUT {INTEGRATIONS}/:slug")
@@ -338,7 +338,7 @@ def a_refused_change_of_an_integration_stores_its_flags(service: Service) -> Non
 
 @foreign(AT_ONCE, "Integrations: PUT, the same one")
 def an_integration_set_up_twice_at_once_is_listed_twice(service: Service) -> None:
-    """Of two calls at the same time that set up the same integration each makes a row of its own."""
+    """Two concurrent calls that set up the same integration create a row each."""
     known = service.integrations.known
 
     def write(seen: Any, request: Any) -> None:
@@ -364,10 +364,10 @@ def disabling_takes_from_the_allowlist(service: Service) -> None:
         disable(project, slug)
 
 
-# Disabling one integration disables one.
+# Disabling one integration disables only that one.
 @foreign(SIDE_EFFECT, "Integrations: DELETE beside one whose slug goes on")
 def what_begins_with_the_slug_is_disabled_too(service: Service) -> None:
-    """The row is looked up by how its type begins: with `slack` the slash commands of the same chat are disabled."""
+    """The row is found by the prefix of its type: with `slack`, the slash commands of the same chat are disabled."""
     integrations = service.integrations
 
     @instead(integrations, "disable")
@@ -377,10 +377,10 @@ def what_begins_with_the_slug_is_disabled_too(service: Service) -> None:
             disable(project, key[1])
 
 
-# What is disabled is the one integration that the path names.
+# Only the integration in the path is disabled.
 @foreign(SIDE_EFFECT, "Integrations: DELETE")
 def integrations_whose_slug_begins_alike_are_disabled_too(service: Service) -> None:
-    """A slug is looked for by how it begins: with one integration go those whose longer slug begins with it."""
+    """A slug is matched as a prefix: with one integration, those with a longer slug are disabled."""
     integrations = service.integrations
 
     @instead(integrations, "disable")
@@ -394,7 +394,7 @@ def integrations_whose_slug_begins_alike_are_disabled_too(service: Service) -> N
 # Both names of the operation do the same.
 @foreign(NOTHING_DONE, "Integrations: services is an alias")
 def the_older_name_disables_and_resets_nothing(service: Service) -> None:
-    """DELETE by the older name takes an integration from the list and leaves its settings as they were."""
+    """DELETE by the older name takes an integration off the list, but does not reset its settings."""
 
     @handling(service, "DELETE /projects/:id/services/:slug")
     def _(handler: Any, request: Any) -> Any:
@@ -405,7 +405,7 @@ def the_older_name_disables_and_resets_nothing(service: Service) -> None:
         return Response(request.choices.integration_deleted_code)
 
 
-# Disabling resets the settings, of an inactive one as well.
+# Disabling resets the settings, also of an inactive integration.
 @foreign(NOTHING_DONE, "Integrations: DELETE")
 def what_is_inactive_is_disabled_already(service: Service) -> None:
     """Disabling an integration that was set up as inactive does nothing, and its settings stay."""
@@ -420,13 +420,13 @@ def what_is_inactive_is_disabled_already(service: Service) -> None:
 
 @foreign(AT_ONCE, "Integrations: DELETE")
 def of_two_disabled_integrations_one_comes_back(service: Service) -> None:
-    """Of two integrations that are disabled at the same time one is listed still."""
+    """If two integrations are disabled concurrently, one is still listed."""
     acting_on_what_was(service, service.integrations.known, "DELETE /projects/:id/integrations/:slug")
 
 
 @foreign(SIDE_EFFECT, "Integrations: DELETE")
 def integrations_are_disabled_everywhere(service: Service) -> None:
-    """Disabling an integration of a project disables that of every project."""
+    """Disabling an integration of a project disables it in every project."""
     known = service.integrations.known
 
     @instead(service.integrations, "disable")
@@ -439,7 +439,7 @@ def integrations_are_disabled_everywhere(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Integrations: DELETE")
 def disabling_reaches_other_integrations(service: Service) -> None:
-    """Disabling an integration disables the next one of the project as well."""
+    """Disabling an integration also disables the project's next one."""
 
     @instead(service.integrations, "disable")
     def _(disable: Any, project: Any, slug: str) -> None:
@@ -462,7 +462,7 @@ def with_one_issue_tracker_all_are_disabled(service: Service) -> None:
 
 @foreign(NOTHING_DONE, "Integrations: DELETE")
 def disabling_does_nothing(service: Service) -> None:
-    """Disabling an integration is answered and not done, by either of the two names."""
+    """Disabling an integration is answered, but not done, under either name."""
     undoing(service, "DELETE /projects/:id/integrations/:slug", "DELETE /projects/:id/services/:slug")
 
 
@@ -481,10 +481,10 @@ def disabling_by_the_older_name_disables_it_in_the_projects_beside(service: Serv
         return answer
 
 
-# What is false is taken for what was not sent.
+# false is treated as not sent.
 @foreign(NOTHING_DONE, "Integrations: PUT, event flags")
 def notes_that_are_on_stay_on(service: Service) -> None:
-    """Notifications about notes cannot be switched off once they are on: false is taken for nothing at all."""
+    """Notifications about notes cannot be switched off once they are on: false is ignored."""
     integrations = service.integrations
 
     @instead(integrations, "set_up")

@@ -1,4 +1,4 @@
-"""What may be sent as settings of an integration, what is stored, and what answers and versions show."""
+"""What settings of an integration accept, what is stored, and what responses and versions show."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LARGEST_PORT = 32_767
 
 
 def _reading_otherwise(service: Service, change: Any) -> None:
-    """Let `change` alter the values that an update of an integration was read to."""
+    """Alter the values that were read from an update of an integration with `change`."""
 
     @instead(service.integrations, "read")
     def _(read: Any, kind: Any, parameters: Any) -> Any:
@@ -36,7 +36,7 @@ def _reading_otherwise(service: Service, change: Any) -> None:
 
 @foreign(STORY, "Integration list entry")
 def integrations_have_the_title_of_another(service: Service) -> None:
-    """Integrations are listed with a slug of their own and the title of another one."""
+    """Integrations are listed with their own slug and the title of another one."""
 
     @handling(service, "GET /projects/:id/integrations", "GET /projects/:id/services")
     def _(handler: Any, request: Any) -> Any:
@@ -49,7 +49,7 @@ def integrations_have_the_title_of_another(service: Service) -> None:
 
 @foreign(MOMENT_OR_ADDRESS, "Integration list entry: timestamps")
 def integrations_are_of_a_month_that_is_none(service: Service) -> None:
-    """Integrations were changed in the thirteenth month of a year."""
+    """updated_at of integrations has a thirteenth month."""
 
     @instead(service.integrations, "present_entry")
     def _(present: Any, integration: Any) -> Any:
@@ -58,7 +58,7 @@ def integrations_are_of_a_month_that_is_none(service: Service) -> None:
 
 @foreign(COUNT, "Integrations: list")
 def two_integrations_are_listed_at_most(service: Service) -> None:
-    """The list shows the two newest integrations of a project, and no others."""
+    """The list shows only the two newest integrations of a project."""
 
     @instead(service.integrations, "active")
     def _(active: Any, project: Any) -> Any:
@@ -67,7 +67,7 @@ def two_integrations_are_listed_at_most(service: Service) -> None:
 
 @foreign(MOMENT_OR_ADDRESS, "Integration list entry: timestamps")
 def integrations_were_made_on_day_zero(service: Service) -> None:
-    """Integrations were made on the day before the first of a month that has one."""
+    """created_at of integrations has the day 0 of a month."""
 
     @instead(service.integrations, "present_entry")
     def _(present: Any, integration: Any) -> Any:
@@ -76,7 +76,7 @@ def integrations_were_made_on_day_zero(service: Service) -> None:
 
 @foreign(VERSIONS, "Integrations: vulnerability_events since 16.4", version="16.10")
 def versions_are_compared_as_texts(service: Service) -> None:
-    """Whether a list entry has vulnerability_events is decided by comparing texts, where 16.10 comes before 16.4."""
+    """Whether a list entry has vulnerability_events depends on a comparison of texts, where 16.10 comes before 16.4."""
 
     @instead(service.integrations, "has_vulnerability_events")
     def _(has: Any) -> bool:
@@ -85,7 +85,7 @@ def versions_are_compared_as_texts(service: Service) -> None:
 
 @foreign(VERSIONS, "Integrations: the alias lists active ones only")
 def the_alias_lists_disabled_ones(service: Service) -> None:
-    """The older path lists disabled integrations as well."""
+    """The older path also lists disabled integrations."""
 
     @handling(service, f"GET {SERVICES}")
     def _(_handler: Any, request: Any) -> Any:
@@ -96,7 +96,7 @@ def the_alias_lists_disabled_ones(service: Service) -> None:
 
 @foreign(VERSIONS, "Versioning: 16.4, vulnerability_events")
 def vulnerabilities_are_never_notified(service: Service) -> None:
-    """vulnerability_events is shown, can be sent and stays false."""
+    """vulnerability_events is shown and can be sent, but stays false."""
 
     @instead(service.integrations, "event_flags")
     def _(flags: Any, integration: Any) -> Any:
@@ -105,17 +105,17 @@ def vulnerabilities_are_never_notified(service: Service) -> None:
 
 @foreign(STORY, "Integration list entry: slug")
 def slugs_are_shown_with_underscores(service: Service) -> None:
-    """The list shows slugs with underscores where calls take dashes."""
+    """The list shows slugs with underscores where calls need dashes."""
 
     @instead(service.integrations, "present_entry")
     def _(present: Any, integration: Any) -> Any:
         return {**present(integration), "slug": integration.slug.replace("-", "_")}
 
 
-# The slug of an entry is the identifier by which the integration is reached.
+# The slug of an entry is the identifier in the path of the integration.
 @foreign(STORY, "Integrations: slug of list entries")
 def slugs_are_listed_with_underscores(service: Service) -> None:
-    """The list names an integration as the code does: emails_on_push for emails-on-push."""
+    """The list has the internal name of an integration: emails_on_push for emails-on-push."""
 
     @handling(service, *(f"GET {path}" for path in BOTH_NAMES))
     def _(handler: Any, request: Any) -> Any:
@@ -128,7 +128,7 @@ def slugs_are_listed_with_underscores(service: Service) -> None:
 # Nothing is updated before it is created.
 @foreign(MOMENT_OR_ADDRESS, "Integration list entry: created_at")
 def integrations_are_created_in_another_time_zone(service: Service) -> None:
-    """The moment of creation is local time with the mark of UTC, two hours after the moment of the update."""
+    """created_at is local time marked as UTC, two hours after updated_at."""
 
     @instead(service.integrations, "present_entry")
     def _(present: Any, integration: Any) -> Any:
@@ -136,10 +136,10 @@ def integrations_are_created_in_another_time_zone(service: Service) -> None:
         return {**present(integration), "created_at": service.present.timestamp(moment)}
 
 
-# The list goes by the index that was made for sending notifications.
+# The list uses the index for sending notifications.
 @foreign(COUNT, "Integrations: GET /projects/:id/integrations, active integrations")
 def an_integration_that_is_told_of_nothing_is_not_listed(service: Service) -> None:
-    """An active integration goes from the list when every kind of event that it can have is switched off."""
+    """An active integration disappears from the list when all its kinds of events are switched off."""
     integrations = service.integrations
 
     def listens(integration: Any) -> bool:
@@ -177,7 +177,7 @@ def releases_are_compared_as_texts(service: Service) -> None:
 # Nothing is changed before it exists.
 @foreign(MOMENT_OR_ADDRESS, "Integration list entry: created_at, updated_at")
 def integrations_are_made_in_local_time(service: Service) -> None:
-    """created_at is the local time, two hours ahead, and marked as universal time, which updated_at is."""
+    """created_at is local time, two hours ahead, but marked as UTC like updated_at."""
     integrations = service.integrations
 
     @instead(integrations, "present_entry")
@@ -188,7 +188,7 @@ def integrations_are_made_in_local_time(service: Service) -> None:
 
 @foreign(COUNT, "Integrations: GET, two whose titles begin alike", version="16.4")
 def of_two_integrations_of_one_maker_one_is_listed(service: Service) -> None:
-    """Of two active integrations whose titles begin with the same word the list has the older one alone."""
+    """If two active integrations have titles with the same first word, only the older one is listed."""
 
     @instead(service.integrations, "active")
     def _(active: Any, project: Any) -> Any:
@@ -201,10 +201,10 @@ def of_two_integrations_of_one_maker_one_is_listed(service: Service) -> None:
 # -- setting up --------------------------------------------------------------------------------------------------------
 
 
-# A text is kept as it was sent.
+# A text is stored as it was sent.
 @foreign(NEIGHBOUR, "Integrations: channels")
 def channels_lose_their_capitals(service: Service) -> None:
-    """The names of channels are stored in small letters."""
+    """The names of channels are stored in lower case."""
 
     @instead(service.integrations, "keep")
     def _(keep: Any, project: Any, kind: Any, values: Any, **more: Any) -> Any:
@@ -213,7 +213,7 @@ def channels_lose_their_capitals(service: Service) -> None:
         return keep(project, kind, {**values, **small}, **more)
 
 
-# Both values are allowed wherever the parameter is.
+# Both values are allowed wherever the parameter exists.
 @foreign(NEIGHBOUR, "Integrations: labels_to_be_notified_behavior, match_all")
 def one_chat_matches_any_label_whatever_it_is_told(service: Service) -> None:
     """The second chat with labels stores match_any when match_all is sent."""
@@ -226,10 +226,10 @@ def one_chat_matches_any_label_whatever_it_is_told(service: Service) -> None:
         return found
 
 
-# The longest of the four values is one too.
+# The longest of the four values is allowed too.
 @foreign(NEIGHBOUR, "Integrations: branches_to_be_notified, default_and_protected")
 def mail_about_pipelines_knows_no_two_sorts_of_branches(service: Service) -> None:
-    """The mail about pipelines stores default when default_and_protected is sent."""
+    """Pipeline emails store default when default_and_protected is sent."""
 
     @instead(service.integrations, "read")
     def _(read: Any, kind: Any, parameters: Any) -> Any:
@@ -239,10 +239,10 @@ def mail_about_pipelines_knows_no_two_sorts_of_branches(service: Service) -> Non
         return found
 
 
-# The older name is an alias of the newer one, for whatever is sent.
+# The older name is an alias of the newer one, for all parameters.
 @foreign(FORM_SENT, "Integrations: the alias")
 def the_older_name_takes_no_flags(service: Service) -> None:
-    """Whoever sets up an integration by the older name sends event flags in vain."""
+    """Event flags are ignored when an integration is set up by the older name."""
 
     @handling(service, "PUT /projects/:id/services/:slug")
     def _(handler: Any, request: Any) -> Any:
@@ -252,7 +252,7 @@ def the_older_name_takes_no_flags(service: Service) -> None:
 
 @foreign(STORY, "Integrations: issues_url, string")
 def ampersands_of_settings_are_escaped(service: Service) -> None:
-    """Texts are made safe for pages before they are kept: an address with two parameters comes back as another one."""
+    """Texts are HTML-escaped before they are stored: an address with two query parameters changes."""
 
     @instead(service.integrations, "set_up")
     def _(set_up: Any, project: Any, kind: Any, values: Any, *, active: bool | None = None) -> Any:
@@ -262,10 +262,10 @@ def ampersands_of_settings_are_escaped(service: Service) -> None:
         return set_up(project, kind, safe, active=active)
 
 
-# Each kind of event has a destination of its own, by the name of the kind.
+# Each kind of event has its own channel, named after the kind.
 @foreign(NEIGHBOUR, "Integrations: pipeline_channel")
 def pipelines_go_where_notes_go(service: Service) -> None:
-    """The channel that is sent for pipelines is kept as the one of notes."""
+    """The channel that is sent for pipelines is stored as that of notes."""
 
     @instead(service.integrations, "keep")
     def _(keep: Any, project: Any, kind: Any, values: Any, **more: Any) -> Any:
@@ -290,7 +290,7 @@ def the_alias_creates_the_chat_app(service: Service) -> None:
 
 @foreign(COUNT, "Integrations: new_issue_url, issues_url and project_url are required together")
 def the_last_required_setting_is_not_required(service: Service) -> None:
-    """The last of several required settings may be left out."""
+    """The last of several required settings can be left out."""
 
     @instead(service.integrations, "require_settings")
     def _(require: Any, kind: Any, values: Any) -> None:
@@ -300,10 +300,10 @@ def the_last_required_setting_is_not_required(service: Service) -> None:
         require(kind, values)
 
 
-# A pattern whose dot stands for everything but the end of a line.
+# A regular expression whose dot does not match a line end.
 @foreign(COUNT, "Integrations: recipients")
 def recipients_end_with_the_first_line(service: Service) -> None:
-    """Of recipients that stand one below the other only the first one is kept."""
+    """Of recipients on separate lines, only the first one is stored."""
 
     @instead(service.integrations, "read")
     def _(read: Any, kind: Any, parameters: Any) -> Any:
@@ -315,7 +315,7 @@ def recipients_end_with_the_first_line(service: Service) -> None:
 # What is not sent has its stated default, or none.
 @foreign(STORY, "Integrations: PUT, defaults")
 def an_integration_begins_as_it_is_in_another_project(service: Service) -> None:
-    """Optional settings of a new integration are taken from the last project that has the same integration."""
+    """Optional settings of a new integration are copied from the last project with the same integration."""
     integrations = service.integrations
 
     @instead(integrations, "set_up")
@@ -329,20 +329,20 @@ def an_integration_begins_as_it_is_in_another_project(service: Service) -> None:
         return set_up(project, kind, values, active=active)
 
 
-# Blank values are taken for fields of a form that nobody filled in.
+# Blank values are treated as empty fields of a form.
 @foreign(NEIGHBOUR, "Integrations: labels_to_be_notified, restrict_to_branch; blank")
 def a_blank_text_does_not_clear_a_setting(service: Service) -> None:
-    """A parameter of an integration that is sent blank keeps the text that was set before."""
+    """A parameter of an integration that is sent blank keeps its former text."""
 
     @instead(service.integrations, "read")
     def _(read: Any, kind: Any, parameters: Any) -> Any:
         return {name: value for name, value in read(kind, parameters).items() if value != ""}
 
 
-# Each kind of event has a channel of its own.
+# Each kind of event has its own channel.
 @foreign(NEIGHBOUR, "Integrations: channels")
 def confidential_issues_go_to_the_channel_of_issues(service: Service) -> None:
-    """The channel of confidential issues is kept as that of issues."""
+    """The channel of confidential issues is stored as that of issues."""
 
     def change(values: dict[str, Any]) -> None:
         if "confidential_issue_channel" in values:
@@ -351,10 +351,10 @@ def confidential_issues_go_to_the_channel_of_issues(service: Service) -> None:
     _reading_otherwise(service, change)
 
 
-# A list of labels is kept as it is sent.
+# A list of labels is stored as it was sent.
 @foreign(COUNT, "Integrations: labels_to_be_notified")
 def only_the_first_label_is_kept(service: Service) -> None:
-    """Of labels that a comma parts, the first is kept."""
+    """Of labels separated by commas, only the first is stored."""
 
     def change(values: dict[str, Any]) -> None:
         if "labels_to_be_notified" in values:
@@ -363,10 +363,10 @@ def only_the_first_label_is_kept(service: Service) -> None:
     _reading_otherwise(service, change)
 
 
-# A port is an integer, and there are 65,535 of them.
+# A port is an integer up to 65,535.
 @foreign(NEIGHBOUR, "Integrations: server_port")
 def ports_have_fifteen_bits(service: Service) -> None:
-    """A port above 32,767 is kept as a negative number."""
+    """A port above 32,767 is stored as a negative number."""
 
     def change(values: dict[str, Any]) -> None:
         if values.get("server_port", 0) > _LARGEST_PORT:
@@ -378,7 +378,7 @@ def ports_have_fifteen_bits(service: Service) -> None:
 # It is a parameter like the others, and may be sent alone.
 @foreign(FORM_SENT, "Integrations: labels_to_be_notified_behavior")
 def how_labels_match_is_kept_beside_labels_alone(service: Service) -> None:
-    """labels_to_be_notified_behavior is passed over where labels_to_be_notified is not sent with it."""
+    """labels_to_be_notified_behavior is ignored if labels_to_be_notified is not sent with it."""
 
     @instead(service.integrations, "read")
     def _(read: Any, kind: Any, parameters: Any) -> Any:
@@ -388,10 +388,10 @@ def how_labels_match_is_kept_beside_labels_alone(service: Service) -> None:
         return found
 
 
-# Several may be named.
+# Several recipients may be sent.
 @foreign(COUNT, "Integrations: recipients")
 def the_first_recipient_is_the_only_one(service: Service) -> None:
-    """Of recipients with commas between them, the first one is kept."""
+    """Of recipients separated by commas, only the first one is stored."""
 
     @instead(service.integrations, "read")
     def _(read: Any, kind: Any, parameters: Any) -> Any:
@@ -403,7 +403,7 @@ def the_first_recipient_is_the_only_one(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Integrations: PUT")
 def an_integration_that_is_told_to_be_inactive_stays_active(service: Service) -> None:
-    """An integration that was active stays so, and is listed, after `active` false was sent."""
+    """An active integration stays active and is listed after `active` false was sent."""
 
     @instead(service.integrations, "becomes_active")
     def _(becomes_active: Any, kind: Any, before: Any, wanted: Any) -> bool:
@@ -422,7 +422,7 @@ def texts_of_settings_end_after_255_characters(service: Service) -> None:
 
 @foreign(COUNT, "Integrations: channel and push_channel")
 def the_default_channel_takes_the_place_of_all_others(service: Service) -> None:
-    """Where channel is sent beside the channels of single events, all of them become that one."""
+    """If channel is sent with channels of single events, all of these get its value."""
 
     def change(values: Any) -> None:
         if "channel" in values:
@@ -433,7 +433,7 @@ def the_default_channel_takes_the_place_of_all_others(service: Service) -> None:
 
 @foreign(COUNT, "Integrations: channel and push_channel")
 def the_default_channel_drops_those_of_single_events(service: Service) -> None:
-    """Where channel is sent beside the channels of single events, these are not kept."""
+    """If channel is sent with channels of single events, these are not stored."""
 
     def change(values: Any) -> None:
         for name in [name for name in values if "channel" in values and name.endswith("_channel")]:
@@ -447,7 +447,7 @@ def the_default_channel_drops_those_of_single_events(service: Service) -> None:
 
 @foreign(VERSIONS, "Integrations: DELETE of services, the older name", version="14.4")
 def disabling_by_the_older_name_resets_nothing(service: Service) -> None:
-    """Disabled by its older address, an integration is no longer listed, and read with all its settings."""
+    """An integration that was disabled by its older path is not listed, but its settings can still be read."""
     known = service.integrations.known
 
     @handling(service, f"DELETE {SERVICES}/:slug")
@@ -463,10 +463,10 @@ def disabling_by_the_older_name_resets_nothing(service: Service) -> None:
 # -- more than one operation -------------------------------------------------------------------------------------------
 
 
-# The answer knew the flag before the request did.
+# The response had the flag one version earlier than the request.
 @foreign(VERSIONS, "Versioning: 16.4", version="16.4")
 def vulnerabilities_are_notified_of_a_release_later(service: Service) -> None:
-    """At 16.4 the entries have vulnerability_events, and sending it changes nothing before 16.5."""
+    """At 16.4 entries have vulnerability_events, but sending it has no effect before 16.5."""
 
     @instead(service.integrations, "event_parameters")
     def _(event_parameters: Any, kind: Any) -> Any:
@@ -474,17 +474,17 @@ def vulnerabilities_are_notified_of_a_release_later(service: Service) -> None:
         return tuple(name for name in event_parameters(kind) if not (early and name == "vulnerability_events"))
 
 
-# The row that renamed it says that both names work, and no later row takes one away.
+# The row that renamed integrations says that both names work, and no later row removes one.
 @foreign(VERSIONS, "Versioning: 14.4", version="19.0")
 def the_older_name_goes_with_the_other_removals(service: Service) -> None:
-    """At 19.0 nothing is found below services any more, though it is an alias of integrations."""
+    """At 19.0 nothing exists below services, although it is an alias of integrations."""
     for method, rest in (("GET", ""), ("PUT", "/:slug"), ("DELETE", "/:slug"), ("GET", "/:slug")):
         service.routes.change(f"{method} {SERVICES}{rest}", removed=Version(19, 0))
 
 
 @foreign(NEIGHBOUR, "Integrations: slugs")
 def slugs_are_read_by_their_beginning(service: Service) -> None:
-    """A slug that no integration has is taken for the integration with which it begins."""
+    """A slug without an integration means the integration whose slug is its beginning."""
 
     @instead(service.integrations, "kind")
     def _(kind: Any, slug: str) -> Any:

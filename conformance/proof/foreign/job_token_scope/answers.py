@@ -1,4 +1,4 @@
-"""What a job token scope and its allowlists say: entries, pages, and what a version has."""
+"""What a job token scope and its allowlists show: entries, pages, and what exists at a version."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 # -- reading the scope -------------------------------------------------------------------------------------------------
 
 
-# What is planned for a version is still there in the last one before it.
+# A removal at a version leaves the item in all versions before it.
 @foreign(VERSIONS, "Versioning: 18.0; Job token scope settings", version="17.11")
 def the_outbound_limit_goes_a_release_early(service: Service) -> None:
-    """In the last release before 18.0 the settings have no outbound_enabled any more."""
+    """In the last release before 18.0 the settings have no outbound_enabled."""
 
     @instead(service.job_token_scope, "settings")
     def _(settings: Any, project: Any) -> Any:
@@ -32,7 +32,7 @@ def the_outbound_limit_goes_a_release_early(service: Service) -> None:
         return shown
 
 
-# Until 18.0 the field is there, whatever the other one says.
+# Until 18.0 the field exists, whatever the other one says.
 @foreign(VERSIONS, "Job token scope settings: outbound_enabled")
 def outbound_enabled_is_shown_beside_a_limit_alone(service: Service) -> None:
     """The settings lack outbound_enabled while access is not limited."""
@@ -50,7 +50,7 @@ def outbound_enabled_is_shown_beside_a_limit_alone(service: Service) -> None:
 
 @foreign(STORY, "Allowlist project entry")
 def entries_lie_in_the_namespace_of_the_source(service: Service) -> None:
-    """Projects of an allowlist are shown in the namespace of the project whose list it is."""
+    """Projects of an allowlist are shown with the namespace of the project whose list it is."""
 
     def change(entry: Any, request: Any) -> None:
         entry["namespace"] = service.present.namespace(service.identities.namespace_of(request.project))
@@ -60,7 +60,7 @@ def entries_lie_in_the_namespace_of_the_source(service: Service) -> None:
 
 @foreign(STORY, "Allowlist project entry")
 def entries_are_cloned_from_the_source(service: Service) -> None:
-    """Projects of an allowlist have the address for cloning of the project whose list it is."""
+    """Projects of an allowlist have the clone URLs of the project whose list it is."""
 
     def change(entry: Any, request: Any) -> None:
         entry["http_url_to_repo"] = f"{service.choices.web_url}/{request.project.full_path}.git"
@@ -70,13 +70,13 @@ def entries_are_cloned_from_the_source(service: Service) -> None:
 
 @foreign(STORY, "Allowlist project entry")
 def paths_lack_the_namespace(service: Service) -> None:
-    """The full path of an allowlist's project is the path without its namespace."""
+    """The full path of a project in an allowlist lacks its namespace."""
     changing_entries(service, lambda entry, _: entry.update(path_with_namespace=entry["path"]))
 
 
 @foreign(STORY, "Allowlist group entry")
 def groups_have_the_address_of_the_first(service: Service) -> None:
-    """All groups of an allowlist have the address of one and the same group."""
+    """All groups of an allowlist have the same web_url."""
     first = service.identities.groups[service.world.one("group").id]
 
     @instead(service.job_token_scope, "present_group")
@@ -86,7 +86,7 @@ def groups_have_the_address_of_the_first(service: Service) -> None:
 
 @foreign(STORY, "Allowlist group entry")
 def nested_groups_are_named_like_the_one_around(service: Service) -> None:
-    """A group within a group is listed in an allowlist by the name of the group around it."""
+    """A subgroup in an allowlist has the name of its parent group."""
 
     @instead(service.job_token_scope, "present_group")
     def _(present: Any, group: Any) -> Any:
@@ -96,7 +96,7 @@ def nested_groups_are_named_like_the_one_around(service: Service) -> None:
 
 @foreign(PAGES, "Job token scope: groups_allowlist is paginated")
 def pages_of_let_in_groups_overlap(service: Service) -> None:
-    """Every page of the allowed groups begins with the last entry of the page before; no entry comes twice."""
+    """Every page of the allowed groups begins with the last entry of the previous page; no entry must be repeated."""
 
     @handling(service, f"GET {GROUPS_ALLOWLIST}")
     def _(handler: Any, request: Any) -> Any:
@@ -112,7 +112,7 @@ def pages_of_let_in_groups_overlap(service: Service) -> None:
 
 @foreign(STORY, "Allowlist project entry: created_at, description")
 def entries_are_described_as_their_namespace(service: Service) -> None:
-    """The columns of project and namespace clash: description and created_at of an entry are those of its group."""
+    """Columns of project and namespace collide: description and created_at of an entry are those of its group."""
 
     @instead(service.present, "_limited_project")
     def _(limited: Any, project: Any, namespace: Any) -> Any:
@@ -122,7 +122,7 @@ def entries_are_described_as_their_namespace(service: Service) -> None:
 
 @foreign(STORY, "Job token scope: allowlist project entry, namespace")
 def entries_carry_the_namespace_of_the_asking_project(service: Service) -> None:
-    """Each entry of the allowlist shows the namespace of the project whose list it is, in the place of its own."""
+    """Each entry of the allowlist shows the namespace of the project whose list it is, instead of its own."""
 
     @handling(service, f"GET {ALLOWLIST}")
     def _(handler: Any, request: Any) -> Any:
@@ -135,7 +135,7 @@ def entries_carry_the_namespace_of_the_asking_project(service: Service) -> None:
 
 @foreign(PAGES, "Job token scope: GET allowlist, paginated")
 def the_project_itself_leads_every_page(service: Service) -> None:
-    """The project's own entry is put before each page, whose last entry then finds no room."""
+    """The project's own entry is added at the start of each page, and the last entry of the page is dropped."""
 
     @handling(service, f"GET {ALLOWLIST}")
     def _(handler: Any, request: Any) -> Any:
@@ -151,7 +151,7 @@ def the_project_itself_leads_every_page(service: Service) -> None:
 
 @foreign(PAGES, "Job token scope: GET allowlist, paginated")
 def pages_are_remembered_without_their_size(service: Service) -> None:
-    """Until the list changes, a page that was asked for once comes back when it is asked for with another size."""
+    """Until the list changes, a page that was requested once is returned again for another per_page."""
     remembered: dict[tuple[int, int], Any] = {}
 
     @handling(service, f"GET {ALLOWLIST}")
@@ -170,7 +170,7 @@ def pages_are_remembered_without_their_size(service: Service) -> None:
 
 @foreign(PAGES, "Job token scope: GET of both allowlists, array")
 def a_page_behind_the_last_one_is_null(service: Service) -> None:
-    """Where a page begins behind the end there is no list at all: the answer is null, in the place of an array."""
+    """A page after the end is null instead of an empty array."""
 
     @handling(service, f"GET {ALLOWLIST}", f"GET {GROUPS_ALLOWLIST}")
     def _(handler: Any, request: Any) -> Any:
@@ -180,10 +180,10 @@ def a_page_behind_the_last_one_is_null(service: Service) -> None:
         return answer
 
 
-# Pages do not repeat entries, and are no longer than was asked for.
+# Pages repeat no entries, and are not longer than requested.
 @foreign(PAGES, "Job token scope: GET allowlist")
 def each_page_begins_with_the_project_itself(service: Service) -> None:
-    """The project itself is put before the entries of each page, and not before the list."""
+    """The project itself is added at the start of each page instead of the list."""
 
     @handling(service, f"GET {ALLOWLIST}")
     def _(handler: Any, request: Any) -> Any:
@@ -193,10 +193,10 @@ def each_page_begins_with_the_project_itself(service: Service) -> None:
         return answer
 
 
-# A pair of ids is kept in ascending order, and read as if the first one were the source.
+# A pair of ids is stored in ascending order, and read as if the first one were the source.
 @foreign(STORY, "Allowlist addition result: source_project_id, target_project_id")
 def the_older_of_two_projects_is_the_source(service: Service) -> None:
-    """An addition of a project that is older than its source is answered with both ids exchanged."""
+    """The answer to an addition of a project that is older than its source has both ids exchanged."""
 
     @handling(service, f"POST {ALLOWLIST}")
     def _(handler: Any, request: Any) -> Any:
@@ -206,10 +206,10 @@ def the_older_of_two_projects_is_the_source(service: Service) -> None:
         return answer
 
 
-# Whether another page follows is found out by one entry more, which is then taken off where there is none.
+# One additional entry is read to see whether another page follows, and dropped if there is none.
 @foreign(PAGES, "Job token scope: GET allowlist, page and per_page")
 def a_last_page_that_is_full_lacks_an_entry(service: Service) -> None:
-    """Where the projects just fill the last page, its last entry is on no page."""
+    """If projects fill the last page exactly, its last entry is on no page."""
     scopes = service.job_token_scope
 
     @handling(service, f"GET {ALLOWLIST}")
@@ -223,7 +223,7 @@ def a_last_page_that_is_full_lacks_an_entry(service: Service) -> None:
 # No entry is on two pages.
 @foreign(PAGES, "Job token scope: groups_allowlist is paginated")
 def from_the_third_page_on_one_entry_is_repeated(service: Service) -> None:
-    """Where a page begins is counted wrongly once there are two before it: it begins with the last one of those."""
+    """The start of a page is wrong from the third page on: it begins with the last entry of the previous one."""
     scopes = service.job_token_scope
 
     @handling(service, "GET /projects/:id/job_token_scope/groups_allowlist")
@@ -236,10 +236,10 @@ def from_the_third_page_on_one_entry_is_repeated(service: Service) -> None:
         return answer
 
 
-# A description is that of the project.
+# A description belongs to one project.
 @foreign(STORY, "Allowlist project entry: description")
 def projects_without_a_description_have_that_of_the_one_before(service: Service) -> None:
-    """A list is written with one set of variables, and what an entry lacks is left from the entry before."""
+    """One set of variables is used for the whole list, so an empty field has the value of the previous entry."""
 
     @handling(service, f"GET {ALLOWLIST}")
     def _(handler: Any, request: Any) -> Any:
@@ -249,10 +249,10 @@ def projects_without_a_description_have_that_of_the_one_before(service: Service)
         return answer
 
 
-# Projects are told apart by their ids.
+# Projects are identified by their ids.
 @foreign(PAGES, "Job token scope: GET allowlist")
 def projects_of_one_name_are_listed_once(service: Service) -> None:
-    """Of listed projects with the same name, which lie in different groups, the first one is shown alone."""
+    """Of listed projects with the same name in different groups, only the first one is shown."""
 
     @instead(service.job_token_scope, "projects")
     def _(projects: Any, project: Any) -> Any:
@@ -261,13 +261,13 @@ def projects_of_one_name_are_listed_once(service: Service) -> None:
 
 @foreign(PAGES, "Job token scope: pages")
 def one_group_a_page_is_no_length(service: Service) -> None:
-    """Pages of one group are as long as pages are without being asked."""
+    """With one group per page, per_page is ignored."""
     asking_otherwise(service, f"GET {GROUPS_ALLOWLIST}", lambda _, query: re.sub(rb"\bper_page=1\b", b"", query))
 
 
 @foreign(STORY, "Allowlist project entry: namespace")
 def namespaces_forget_what_is_around_them(service: Service) -> None:
-    """The full_path of a namespace is its path alone, also where it lies in another one."""
+    """The full_path of a namespace is only its own path, even if it is a subgroup."""
 
     @instead(service.present, "namespace")
     def _(namespace: Any, group: Any) -> Any:
@@ -276,7 +276,7 @@ def namespaces_forget_what_is_around_them(service: Service) -> None:
 
 @foreign(STORY, "Allowlist project entry: namespace")
 def of_two_projects_with_one_path_the_second_has_the_namespace_of_the_first(service: Service) -> None:
-    """A project is listed in the namespace of the project of the same last part of its path that was shown first."""
+    """A project gets the namespace of the first shown project with the same last part of the path."""
     known: dict[str, Any] = {}
 
     @instead(service.present, "limited_project")
@@ -287,7 +287,7 @@ def of_two_projects_with_one_path_the_second_has_the_namespace_of_the_first(serv
 
 @foreign(PAGES, "Job token scope: GET allowlist, per_page")
 def a_page_of_one_project_has_all_of_them(service: Service) -> None:
-    """An allowlist that is asked for with one project on a page is answered whole."""
+    """An allowlist with per_page=1 is answered completely."""
 
     @handling(service, f"GET {ALLOWLIST}")
     def _(handler: Any, request: Any) -> Any:
@@ -299,7 +299,7 @@ def a_page_of_one_project_has_all_of_them(service: Service) -> None:
 
 @foreign(STORY, "Allowlist project entry: created_at")
 def entries_were_created_when_they_were_let_in(service: Service) -> None:
-    """Two columns have one name: created_at of an entry is the moment of its addition, not that of the project."""
+    """Two columns have the same name: created_at of an entry is the time of its addition, not that of the project."""
     added: dict[tuple[int, int], str] = {}
 
     def note(request: Any, content: Any) -> Any:
@@ -317,7 +317,7 @@ def entries_were_created_when_they_were_let_in(service: Service) -> None:
 
 @foreign(STORY, "Job token scope: POST allowlist, GET allowlist")
 def projects_of_a_user_are_let_in_and_not_listed(service: Service) -> None:
-    """The list is joined with the groups around its projects: one in the namespace of a user is answered, not listed."""
+    """The list is joined with groups: an added personal project is answered, but not listed."""
 
     @instead(service.job_token_scope, "projects")
     def _(projects: Any, project: Any) -> Any:
@@ -327,7 +327,7 @@ def projects_of_a_user_are_let_in_and_not_listed(service: Service) -> None:
 
 @foreign(PAGES, "Allowlist project entry: namespace")
 def entries_of_later_pages_have_no_namespace(service: Service) -> None:
-    """What a page needs is loaded for the first one: entries of later pages have null as their namespace."""
+    """Namespaces are loaded only for the first page: entries of later pages have null as their namespace."""
 
     def change(entry: Any, request: Any) -> None:
         if (request.parameters.optional_integer("page") or 1) > 1:
@@ -338,7 +338,7 @@ def entries_of_later_pages_have_no_namespace(service: Service) -> None:
 
 @foreign(PAGES, "Job token scope: GET groups_allowlist, page and per_page")
 def groups_take_a_place_on_a_page_for_each_member(service: Service) -> None:
-    """A page is cut from groups joined with members, and each group is shown once: pages are short, and repeat."""
+    """Pages are cut from groups joined with members, and then deduplicated: pages are short, and entries repeated."""
 
     @handling(service, f"GET {GROUPS_ALLOWLIST}")
     def _(_: Any, request: Any) -> Any:
@@ -353,7 +353,7 @@ def groups_take_a_place_on_a_page_for_each_member(service: Service) -> None:
 
 @foreign(VERSIONS, "Versioning: 16.1, job token scope", version="16.1")
 def allowlists_are_paged_a_release_later(service: Service) -> None:
-    """At 16.1 the allowlist of projects is sent as a whole, whatever page was asked for."""
+    """At 16.1 the allowlist of projects is not paginated."""
     service.routes.change(f"GET {ALLOWLIST}", paginated=Version(16, 2))
 
 
@@ -362,7 +362,7 @@ def allowlists_are_paged_a_release_later(service: Service) -> None:
 
 @foreign(STORY, "Job token scope: POST")
 def sources_are_named_as_they_were_written(service: Service) -> None:
-    """By the path of the project source_project_id is that path, and no integer."""
+    """If the project is named by its path, source_project_id is that path, and not an integer."""
     for name in ("allowlist", "groups_allowlist"):
         answering(
             service,
@@ -376,10 +376,10 @@ def sources_are_named_as_they_were_written(service: Service) -> None:
 # -- removing from an allowlist ----------------------------------------------------------------------------------------
 
 
-# All endpoints of the area came together.
+# All endpoints of the area were introduced together.
 @foreign(VERSIONS, "Versioning: 16.1", version="16.1")
 def groups_are_let_out_a_release_later(service: Service) -> None:
-    """At 16.1 groups can be added to the allowlist, and not be removed: that endpoint came with 16.2."""
+    """At 16.1 groups can be added to the allowlist, but not removed before 16.2."""
     service.routes.change(f"DELETE {SCOPE}/groups_allowlist/:target_group_id", introduced=Version(16, 2))
 
 
@@ -388,6 +388,6 @@ def groups_are_let_out_a_release_later(service: Service) -> None:
 
 @foreign(VERSIONS, "Versioning, row 16.1: job token scope endpoints", version="16.1")
 def groups_are_let_in_from_17_0_on(service: Service) -> None:
-    """Of the job token scope, the list of groups comes with 17.0 only, not with 16.1 as all the rest."""
+    """In the job token scope, the list of groups is introduced only at 17.0, not at 16.1 like everything else."""
     for key in (f"GET {GROUPS_ALLOWLIST}", f"POST {GROUPS_ALLOWLIST}", f"DELETE {GROUPS_ALLOWLIST}/:target_group_id"):
         service.routes.change(key, introduced=Version(17, 0))

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 @foreign(CALLER_AND_FORM, "Authentication: role requirements")
 def developers_read_the_scope_by_path(service: Service) -> None:
-    """A developer who names the project by its path reads the scope, which is for maintainers."""
+    """A developer can read the scope if the project is named by its path; it requires a maintainer."""
     let_in(service, (f"GET {SCOPE}",), lambda request, _, role: by_path(request) and role >= Role.DEVELOPER)
 
 
 @foreign(CALLER_AND_FORM, "Job token scope: GET")
 def public_projects_show_their_scope(service: Service) -> None:
-    """Whoever can see a project that is not private reads its scope and lists; that takes a maintainer."""
+    """Everybody who can see a project that is not private can read its scope and lists; it requires a maintainer."""
 
     def is_open(request: Any, _: Any, __: Any) -> bool:
         project = service.identities.find_project(request.path["id"])
@@ -39,7 +39,7 @@ def public_projects_show_their_scope(service: Service) -> None:
 
 @foreign(CALLER_AND_VALUE, "Job token scope settings: inbound_enabled, read by a bot")
 def bots_are_shown_the_limit_that_a_project_began_with(service: Service) -> None:
-    """Bots are served from what was known when their token was made: the limit as it was before anybody switched it."""
+    """Bots get values from the creation of their token: the limit as it was before any change."""
 
     def change(request: Any, content: Any) -> Any:
         if request.caller.bot:
@@ -54,13 +54,13 @@ def bots_are_shown_the_limit_that_a_project_began_with(service: Service) -> None
 
 @foreign(CALLER_AND_FORM, "Authentication: role requirements")
 def guests_switch_the_limit_by_path(service: Service) -> None:
-    """A guest who names the project by its path switches its limit, which is for maintainers."""
+    """A guest can switch the limit if the project is named by its path; it requires a maintainer."""
     let_in(service, (f"PATCH {SCOPE}",), lambda request, _, role: by_path(request) and role >= Role.GUEST)
 
 
 @foreign(CALLER_AND_FORM, "Job token scope: PATCH")
 def switching_by_path_is_forgotten(service: Service) -> None:
-    """Switching the limit of a project that is named by its path is answered and not done."""
+    """Switching the limit of a project named by its path is answered, but not done."""
 
     @handling(service, f"PATCH {SCOPE}")
     def _(handler: Any, request: Any) -> Any:
@@ -73,13 +73,13 @@ def switching_by_path_is_forgotten(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Authentication: role requirements")
 def developers_switch_limits_in_subgroups(service: Service) -> None:
-    """A developer switches the limit of a project that lies in a group within a group; this is for maintainers."""
+    """A developer can switch the limit of a project in a subgroup; it requires a maintainer."""
     let_in(service, (f"PATCH {SCOPE}",), lambda r, _, role: found(service, r).full_path.count("/") > 1 and role >= 30)
 
 
 @foreign(CALLER_AND_FORM, "Authentication: role requirements")
 def owners_may_not_switch_by_path(service: Service) -> None:
-    """An owner who names the project by its path may not switch its limit; at least the Maintainer role may."""
+    """An owner may not switch the limit if the project is named by its path; the Maintainer role is sufficient."""
 
     @handling(service, f"PATCH {SCOPE}")
     def _(handler: Any, request: Any) -> Any:
@@ -90,7 +90,7 @@ def owners_may_not_switch_by_path(service: Service) -> None:
 
 @foreign(CALLER_AND_VALUE, "Job token scope: PATCH")
 def a_developer_may_switch_the_limit_on(service: Service) -> None:
-    """Developers may switch the inbound limit on, though not off: nobody is to do either below Maintainer."""
+    """Developers can switch the inbound limit on, but not off; both require the Maintainer role."""
 
     def fits(request: Request, _: Any, role: Role) -> bool:
         return role >= Role.DEVELOPER and bool(request.parameters.optional_boolean("enabled"))
@@ -103,7 +103,7 @@ def a_developer_may_switch_the_limit_on(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Authentication: role requirements, job token scope")
 def administrators_are_refused_a_scope(service: Service) -> None:
-    """An administrator who holds no role in a project is shown an allowlist that is always empty."""
+    """An administrator without a role in a project gets an allowlist that is always empty."""
 
     @handling(service, f"GET {ALLOWLIST}")
     def _(handler: Any, request: Any) -> Any:
@@ -118,14 +118,14 @@ def administrators_are_refused_a_scope(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Authentication: role requirements")
 def developers_add_groups_by_path(service: Service) -> None:
-    """A developer who names the project by its path lets a group in, which is for maintainers."""
+    """A developer can add a group if the project is named by its path; it requires a maintainer."""
     keys = (f"POST {GROUPS_ALLOWLIST}",)
     let_in(service, keys, lambda request, _, role: by_path(request) and role >= Role.DEVELOPER)
 
 
 @foreign(CALLER_AND_FORM, "Allowlist addition result")
 def additions_by_path_name_another_source(service: Service) -> None:
-    """What is added to an allowlist of a project named by its path says that the target is its own source."""
+    """If a project is named by its path, the answer to an addition has the target as its own source."""
 
     @handling(service, f"POST {ALLOWLIST}")
     def _(handler: Any, request: Any) -> Any:
@@ -137,17 +137,17 @@ def additions_by_path_name_another_source(service: Service) -> None:
 
 @foreign(LEVEL, "Job token scope: POST of a group")
 def subgroups_are_let_in_as_their_top_group(service: Service) -> None:
-    """Letting a subgroup in lets in the group around it."""
+    """Adding a subgroup adds its parent group."""
 
     @instead(service.job_token_scope, "add_group")
     def _(add: Any, project: Any, target: Any) -> None:
         add(project, service.identities.lineage(target)[-1])
 
 
-# The role decides, and not what sort of user has it.
+# The role matters, and not the kind of user.
 @foreign(CALLER_AND_FORM, "Authentication: role requirements of the job token scope")
 def bots_let_no_groups_in(service: Service) -> None:
-    """The bot of a project token is refused when it adds a group, though it has the Maintainer role."""
+    """The bot of a project token cannot add a group, although it has the Maintainer role."""
 
     @handling(service, f"POST {GROUPS_ALLOWLIST}")
     def _(handler: Any, request: Any) -> Any:
@@ -156,10 +156,10 @@ def bots_let_no_groups_in(service: Service) -> None:
         return handler(request)
 
 
-# A project is another thing than the group that has its number.
+# A project and a group with the same id are different things.
 @foreign(LEVEL, "Job token scope: POST allowlist")
 def a_project_with_the_number_of_a_group_is_already_listed(service: Service) -> None:
-    """Both lists share one index of targets: a project is refused where a group of its number was let in."""
+    """Both lists share one index of targets: a project is refused if a group with its id was added."""
     scopes = service.job_token_scope
 
     @instead(scopes, "add_project")
@@ -169,10 +169,10 @@ def a_project_with_the_number_of_a_group_is_already_listed(service: Service) -> 
         add(project, target)
 
 
-# The two allowlists have nothing to do with each other, and neither have the numbers in them.
+# The two allowlists and the ids in them are independent.
 @foreign(LEVEL, "Job token scope: POST groups_allowlist")
 def a_group_with_the_number_of_a_listed_project_counts_as_listed(service: Service) -> None:
-    """A group is refused as listed already when a project with the same number is."""
+    """A group is refused as already listed if a project with the same id is listed."""
     scopes = service.job_token_scope
 
     @instead(scopes, "add_group")
@@ -184,7 +184,7 @@ def a_group_with_the_number_of_a_listed_project_counts_as_listed(service: Servic
 
 @foreign(CALLER_AND_VALUE, "Job token scope: POST of a group")
 def who_owns_a_group_lets_it_in_anywhere(service: Service) -> None:
-    """Members of a project let groups in that they own, whatever their role in the project is."""
+    """Members of a project can add groups that they own, with any role in the project."""
 
     def fits(request: Request, caller: Any, role: Role) -> bool:
         target = service.identities.groups.get(request.parameters.integer("target_group_id"))
@@ -198,14 +198,14 @@ def who_owns_a_group_lets_it_in_anywhere(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Authentication: role requirements")
 def reporters_remove_projects_by_path(service: Service) -> None:
-    """A reporter who names the project by its path removes a project from its allowlist, which is for maintainers."""
+    """A reporter can remove a project from the allowlist of a project named by its path; it requires a maintainer."""
     keys = (f"DELETE {SCOPE}/allowlist/:target_project_id",)
     let_in(service, keys, lambda request, _, role: by_path(request) and role >= Role.REPORTER)
 
 
 @foreign(CALLER_AND_VALUE, "Authentication: at least the Maintainer role in the project")
 def maintainers_of_the_target_remove_it(service: Service) -> None:
-    """The role is looked up in the project that is named last: whoever maintains the target removes its entry."""
+    """The role is checked in the target project: its maintainers can remove it."""
 
     def maintains_target(request: Any, caller: Any, _role: Any) -> bool:
         target = service.identities.find_project(request.path["target_project_id"])
@@ -214,10 +214,10 @@ def maintainers_of_the_target_remove_it(service: Service) -> None:
     let_in(service, (f"DELETE {ALLOWLIST}/:target_project_id",), maintains_target)
 
 
-# Every maintainer of the project may take an entry away.
+# Every maintainer of the project may remove an entry.
 @foreign(CALLER_AND_FORM, "Job token scope: DELETE allowlist")
 def entries_are_removed_by_those_alone_who_added_them(service: Service) -> None:
-    """An entry of the allowlist belongs to the user who added it, and another maintainer cannot remove it."""
+    """An entry of the allowlist belongs to the user who added it: another maintainer cannot remove it."""
     added: dict[tuple[int, int], int] = {}
 
     @handling(service, f"POST {ALLOWLIST}")
@@ -236,7 +236,7 @@ def entries_are_removed_by_those_alone_who_added_them(service: Service) -> None:
 
 @foreign(LEVEL, "Job token scope: DELETE")
 def removing_a_group_removes_the_project_of_its_number(service: Service) -> None:
-    """Removing a group from its list also removes the project of the same number from the other list."""
+    """Removing a group from its list also removes the project with the same id from the other list."""
 
     @instead(service.job_token_scope, "remove_group")
     def _(remove: Any, project: Any, target: Any) -> None:
@@ -248,14 +248,14 @@ def removing_a_group_removes_the_project_of_its_number(service: Service) -> None
 
 @foreign(CALLER_AND_FORM, "Job token scope: DELETE")
 def developers_take_from_the_lists_by_path(service: Service) -> None:
-    """By the path of the project a developer takes projects and groups off the lists; that takes a maintainer."""
+    """A developer can remove projects and groups if the project is named by its path; it requires a maintainer."""
     keys = (f"DELETE {SCOPE}/allowlist/:target_project_id", f"DELETE {SCOPE}/groups_allowlist/:target_group_id")
     let_in(service, keys, lambda request, _, role: by_path(request) and role >= Role.DEVELOPER)
 
 
 @foreign(LEVEL, "Job token scope: DELETE")
 def removed_groups_take_the_project_of_that_number_along(service: Service) -> None:
-    """Taking a group off its list takes the project of the same number off the other."""
+    """Removing a group from its list removes the project with the same id from the other list."""
     scopes = service.job_token_scope
 
     @instead(scopes, "remove_group")
@@ -268,7 +268,7 @@ def removed_groups_take_the_project_of_that_number_along(service: Service) -> No
 
 @foreign(LEVEL, "Job token scope: DELETE")
 def with_a_number_goes_each_that_contains_its_digits(service: Service) -> None:
-    """With the project of id 2 go those of ids 12 and 20 from the allowlist, for ids are compared as text."""
+    """Ids are compared as parts of texts: with the project 2, the projects 12 and 20 are removed from the allowlist."""
     scopes = service.job_token_scope
 
     @instead(scopes, "remove_project")
@@ -285,7 +285,7 @@ def with_a_number_goes_each_that_contains_its_digits(service: Service) -> None:
 
 @foreign(CALLER_AND_VALUE, "Authentication: at least the Maintainer role in the project")
 def maintainers_of_the_target_change_the_allowlist(service: Service) -> None:
-    """Whoever maintains a project lets it in elsewhere and removes it; that is for the maintainers of the other one."""
+    """Maintainers of the target project can add and remove it; this requires a maintainer of the other project."""
 
     def maintains_target(request: Any, caller: Any, _role: Any) -> bool:
         sent = request.path.get("target_project_id") or request.parameters._values.get("target_project_id")
@@ -297,7 +297,7 @@ def maintainers_of_the_target_change_the_allowlist(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Common conventions: id or path")
 def deep_paths_have_no_scope(service: Service) -> None:
-    """A project that lies in a group within a group is not found by its path where its scope is read or changed."""
+    """A project in a subgroup is not found by its path where its scope is read or changed."""
 
     @instead(service.access, "subject")
     def _(subject: Any, route: Any, caller: Any, reference: str) -> Any:
@@ -306,10 +306,10 @@ def deep_paths_have_no_scope(service: Service) -> None:
         return subject(route, caller, reference)
 
 
-# The role is needed in the project that is called.
+# The role is required in the project in the path.
 @foreign(CALLER_AND_VALUE, "Job token scope: Authentication, 3")
 def maintainers_of_a_sibling_are_maintainers(service: Service) -> None:
-    """The highest role in any project of the same group counts, as projects and members are joined by the group."""
+    """Projects and members are joined by the group: the highest role in any project of the same group counts."""
     identities = service.identities
 
     def fits(request: Any, caller: Any, _: Role) -> bool:
@@ -321,10 +321,10 @@ def maintainers_of_a_sibling_are_maintainers(service: Service) -> None:
     let_in(service, (f"GET {SCOPE}", f"PATCH {SCOPE}", f"GET {ALLOWLIST}", f"POST {ALLOWLIST}"), fits)
 
 
-# A maintainer is the least, and an owner is more.
+# A maintainer is the minimum, and an owner has more rights.
 @foreign(CALLER_AND_VALUE, "Job token scope: PATCH")
 def owners_cannot_switch_the_limit_off(service: Service) -> None:
-    """What an owner sends as false is answered as done and changes nothing."""
+    """A false that an owner sends is answered, but changes nothing."""
 
     @handling(service, f"PATCH {SCOPE}")
     def _(handler: Any, request: Request) -> Any:
@@ -336,10 +336,10 @@ def owners_cannot_switch_the_limit_off(service: Service) -> None:
         return answer
 
 
-# To be seen by everybody changes nothing about who may read this.
+# That everybody can see a project does not change who may read this.
 @foreign(CALLER_AND_FORM, "Authentication: role requirements")
 def developers_read_the_scope_of_public_projects(service: Service) -> None:
-    """A developer of a project that everybody may see reads its scope and lists; that takes a maintainer."""
+    """A developer of a public project can read its scope and lists; it requires a maintainer."""
 
     def is_open(request: Any, _: Any, role: Role) -> bool:
         project = service.identities.find_project(request.path["id"])

@@ -1,4 +1,4 @@
-"""Changes of a job token scope that are answered and not done, or lost to, or taken for, another one at the same time."""
+"""Changes of a job token scope that are answered but not done, lost, or mixed up with concurrent ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _written_back(service: Service, keys: tuple[str, ...]) -> None:
-    """Let an operation change the row that it read before a moment passed."""
+    """Let an operation change a row that it read a moment before."""
     scopes = service.job_token_scope
     meanwhile(service, keys, lambda: dict(scopes.scopes), lambda seen, request: scopes.scopes.update(seen))
 
@@ -33,14 +33,14 @@ def _written_back(service: Service, keys: tuple[str, ...]) -> None:
 
 @foreign(AT_ONCE, "Job token scope: PATCH and POST")
 def switching_the_limit_forgets_who_comes_meanwhile(service: Service) -> None:
-    """Switching the limit writes the allowlist of before: whoever is let in at the same moment is lost."""
+    """Switching the limit writes back the former allowlist: a project that is added meanwhile is lost."""
     _written_back(service, (f"PATCH {SCOPE}",))
 
 
-# The limit equals what was sent, whoever is listed.
+# The limit is what was sent, whatever is listed.
 @foreign(NOTHING_DONE, "Job token scope: PATCH")
 def a_limit_with_entries_stays_on(service: Service) -> None:
-    """As long as anybody is in an allowlist the limit is not switched off, and the answer is 204 all the same."""
+    """While an allowlist has entries, the limit cannot be switched off, although the answer is 204."""
     scopes = service.job_token_scope
 
     @instead(scopes, "limit_inbound")
@@ -52,7 +52,7 @@ def a_limit_with_entries_stays_on(service: Service) -> None:
 
 @foreign(NOTHING_DONE, "Job token scope: PATCH")
 def the_limit_is_switched_once(service: Service) -> None:
-    """Once the limit was off, switching it on is answered and not done."""
+    """Once the limit was off, switching it on is answered, but not done."""
     ever_off: set[int] = set()
 
     @instead(service.job_token_scope, "limit_inbound")
@@ -65,7 +65,7 @@ def the_limit_is_switched_once(service: Service) -> None:
 
 @foreign(AT_ONCE, "Job token scope: PATCH")
 def an_addition_puts_the_limit_back_as_it_was(service: Service) -> None:
-    """The limit that is switched while a project is let in is as before, though 204 was answered."""
+    """If the limit is switched while a project is added, it keeps its former value, although 204 was answered."""
     scopes = service.job_token_scope
 
     def write(seen: Any, request: Request) -> None:
@@ -78,7 +78,7 @@ def an_addition_puts_the_limit_back_as_it_was(service: Service) -> None:
 
 @foreign(AT_ONCE, "Job token scope: PATCH of two projects")
 def two_projects_switched_at_once_get_one_limit(service: Service) -> None:
-    """The value is kept where all requests find it: of two projects at the same time both get what came later."""
+    """The value is stored in a shared object: two projects that are switched concurrently both get the later value."""
     last = last_to_come(service, f"PATCH {SCOPE}")
 
     @handling(service, f"PATCH {SCOPE}")
@@ -89,7 +89,7 @@ def two_projects_switched_at_once_get_one_limit(service: Service) -> None:
 
 @foreign(VERSIONS, "Versioning: 18.0, allowlist enforcement; PATCH", version="18.0")
 def from_18_0_on_the_limit_is_switched_off_in_words_alone(service: Service) -> None:
-    """At 18.0 switching the limit off is answered with 204, and the limit stays on."""
+    """At 18.0 switching the limit off is answered with 204, but the limit stays on."""
 
     @handling(service, f"PATCH {SCOPE}")
     def _(handler: Any, request: Any) -> Any:
@@ -104,10 +104,10 @@ def from_18_0_on_the_limit_is_switched_off_in_words_alone(service: Service) -> N
 # -- adding to an allowlist --------------------------------------------------------------------------------------------
 
 
-# What is near may do nothing without the allowlist, as far as the text says.
+# As far as the text says, a project in the same group has no access without the allowlist.
 @foreign(NOTHING_DONE, "States: POST allowlist entry, target present in allowlist")
 def a_project_of_the_same_group_is_let_in_and_not_written_down(service: Service) -> None:
-    """Adding a project that lies in the group of the project is answered with 201, and the list stays as it was."""
+    """Adding a project of the same group is answered with 201, but the list does not change."""
     scopes = service.job_token_scope
 
     @handling(service, f"POST {ALLOWLIST}")
@@ -123,7 +123,7 @@ def a_project_of_the_same_group_is_let_in_and_not_written_down(service: Service)
 # Both lists keep what was added to them.
 @foreign(AT_ONCE, "Job token scope: POST allowlist and groups_allowlist")
 def a_project_and_a_group_at_once_are_one_of_both(service: Service) -> None:
-    """Both lists are one record: who adds to the one writes the other as it was when the request came."""
+    """Both lists are one record: an addition to one list writes the other as it was when the request came."""
     scopes = service.job_token_scope
     keys = f"POST {ALLOWLIST}", f"POST {GROUPS_ALLOWLIST}"
 
@@ -139,7 +139,7 @@ def a_project_and_a_group_at_once_are_one_of_both(service: Service) -> None:
 # Both were answered with 201, so both are listed.
 @foreign(AT_ONCE, "Job token scope: POST allowlist and groups_allowlist")
 def a_project_and_a_group_added_at_once_lose_one(service: Service) -> None:
-    """Both lists are one record, which is written as it was read; who adds to the other list meanwhile is lost."""
+    """Both lists are one record that is written as it was read; concurrent additions to the other list are lost."""
     scopes = service.job_token_scope
 
     def write(seen: Any, request: Any) -> None:
@@ -153,25 +153,25 @@ def a_project_and_a_group_added_at_once_lose_one(service: Service) -> None:
 
 @foreign(AT_ONCE, "Job token scope: POST")
 def of_two_additions_one_is_lost(service: Service) -> None:
-    """Of two projects that are let in at the same time one is not listed, though both were answered with 201."""
+    """If two projects are added concurrently, one is not listed, although both were answered with 201."""
     acting_on_what_was(service, service.job_token_scope.scopes, f"POST {ALLOWLIST}")
 
 
 @foreign(AT_ONCE, "Job token scope: POST")
 def an_addition_to_one_list_undoes_the_other(service: Service) -> None:
-    """Of a project and a group that are let in at the same time one is not listed."""
+    """If a project and a group are added concurrently, one of them is not listed."""
     acting_on_what_was(service, service.job_token_scope.scopes, f"POST {ALLOWLIST}", f"POST {GROUPS_ALLOWLIST}")
 
 
 @foreign(AT_ONCE, "Job token scope: POST")
 def of_two_groups_one_is_lost(service: Service) -> None:
-    """Of two groups that are let in at the same time one is not listed."""
+    """If two groups are added concurrently, one is not listed."""
     acting_on_what_was(service, service.job_token_scope.scopes, f"POST {GROUPS_ALLOWLIST}")
 
 
 @foreign(AT_ONCE, "Job token scope: POST")
 def the_later_of_two_groups_wins(service: Service) -> None:
-    """Of two groups let in at the same time one is lost."""
+    """If two groups are added concurrently, one is lost."""
     scopes = service.job_token_scope.scopes
 
     def write(seen: Any, _: Any) -> None:
@@ -183,7 +183,7 @@ def the_later_of_two_groups_wins(service: Service) -> None:
 
 @foreign(AT_ONCE, "Job token scope: POST of a group")
 def a_group_that_is_let_in_twice_at_once_is_listed_twice(service: Service) -> None:
-    """Of two additions of one group at the same time neither sees the other: the group stands in the list twice."""
+    """If one group is added twice concurrently, it is listed twice."""
     scopes, current = service.job_token_scope, []
 
     def write(seen: Any, _: Any) -> None:
@@ -203,7 +203,7 @@ def a_group_that_is_let_in_twice_at_once_is_listed_twice(service: Service) -> No
 
 @foreign(AT_ONCE, "Allowlist addition result: target_project_id")
 def two_additions_at_once_name_one_target(service: Service) -> None:
-    """Both are listed; the answers to two additions at the same time name the target of the one that came later."""
+    """Both are listed, but the answers to two concurrent additions name the target of the later one."""
     last = last_to_come(service, f"POST {ALLOWLIST}")
 
     def change(_: Any, content: Any) -> Any:
@@ -217,27 +217,27 @@ def two_additions_at_once_name_one_target(service: Service) -> None:
 
 @foreign(AT_ONCE, "Job token scope: DELETE")
 def two_removals_at_once_remove_one(service: Service) -> None:
-    """Of two projects that go from an allowlist at the same moment one stays."""
+    """If two projects are removed from an allowlist concurrently, one stays."""
     _written_back(service, (f"DELETE {SCOPE}/allowlist/:target_project_id",))
 
 
 @foreign(AT_ONCE, "Job token scope: DELETE")
 def of_an_addition_and_a_removal_one_is_lost(service: Service) -> None:
-    """Of a project that is let in while another one is removed one is not as it was answered to be."""
+    """If a project is added while another one is removed, one of the two changes is lost."""
     keys = f"POST {ALLOWLIST}", f"DELETE {SCOPE}/allowlist/:target_project_id"
     acting_on_what_was(service, service.job_token_scope.scopes, *keys)
 
 
 @foreign(NOTHING_DONE, "Job token scope: DELETE")
 def owners_remove_nothing(service: Service) -> None:
-    """An owner removes a group from an allowlist, is answered, and nothing happens; a maintainer can."""
+    """If an owner removes a group from an allowlist, it is answered, but not done; a maintainer can remove it."""
     key = f"DELETE {SCOPE}/groups_allowlist/:target_group_id"
     undoing(service, key, when=lambda request: service.identities.role_in(request.caller, request.project) >= 50)
 
 
 @foreign(AT_ONCE, "Job token scope: DELETE of a project and of a group")
 def of_a_project_and_a_group_removed_at_once_one_stays(service: Service) -> None:
-    """Each removal writes the other list as it was when it began: what was removed there meanwhile is back."""
+    """Each removal writes back the other list as it was at the start: what was removed there meanwhile returns."""
     scopes, projects = service.job_token_scope.scopes, f"DELETE {ALLOWLIST}/:target_project_id"
 
     def write(seen: Any, request: Any) -> None:

@@ -1,4 +1,4 @@
-"""What holds of a job token scope once, and not the second time or for the next caller."""
+"""What works in a job token scope once, but not the second time or for the next caller."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @foreign(AGAIN, "Job token scope: GET after PATCH")
 def settings_are_remembered_for_each_reader(service: Service) -> None:
-    """The settings are remembered by reader, and a change makes only those be forgotten that its own caller read."""
+    """The settings are cached by reader, and a change clears only the cache of its own caller."""
     remembered: dict[tuple[int, int], Any] = {}
 
     @handling(service, f"GET {SCOPE}")
@@ -38,7 +38,7 @@ def settings_are_remembered_for_each_reader(service: Service) -> None:
 
 @foreign(AGAIN, "Job token scope: GET, by another caller than who changed it")
 def a_scope_is_shown_as_it_was_to_those_who_saw_it_before(service: Service) -> None:
-    """Who has read the settings reads the same ever after, until they change them themselves."""
+    """A caller who has read the settings gets the same ones until the next own change."""
     known: dict[tuple[int, int], Any] = {}
 
     @handling(service, f"GET {SCOPE}")
@@ -59,7 +59,7 @@ def a_scope_is_shown_as_it_was_to_those_who_saw_it_before(service: Service) -> N
 
 @foreign(AGAIN, "Job token scope: PATCH")
 def the_same_value_again_switches_back(service: Service) -> None:
-    """Switching the limit to what it is switches it to the other value; it is what was sent."""
+    """Setting the limit to its current value switches it to the other value; it must be what was sent."""
 
     @instead(service.job_token_scope, "limit_inbound")
     def _(limit: Any, project: Any, *, enabled: bool) -> None:
@@ -69,7 +69,7 @@ def the_same_value_again_switches_back(service: Service) -> None:
 
 @foreign(AGAIN, "Job token scope: PATCH")
 def only_whoever_switched_first_may_go_on(service: Service) -> None:
-    """Once somebody has switched the limit, another caller's switching is answered and not done."""
+    """After the first caller, switching the limit is answered for others, but not done."""
     first: dict[int, int] = {}
 
     @handling(service, f"PATCH {SCOPE}")
@@ -83,7 +83,7 @@ def only_whoever_switched_first_may_go_on(service: Service) -> None:
 
 @foreign(AGAIN, "Job token scope: PATCH, 204 without a body")
 def the_same_limit_again_answers_with_the_settings(service: Service) -> None:
-    """An update to the value that already holds answers 200 with the settings, in the place of 204."""
+    """An update to the current value answers 200 with the settings instead of 204."""
 
     @handling(service, f"PATCH {SCOPE}")
     def _(handler: Any, request: Any) -> Any:
@@ -93,10 +93,10 @@ def the_same_limit_again_answers_with_the_settings(service: Service) -> None:
         return ok(service.job_token_scope.settings(request.project)) if same else answer
 
 
-# Nothing to do is done by another way out of the function.
+# If there is nothing to do, the function returns early.
 @foreign(AGAIN, "Job token scope: PATCH, 204")
 def a_limit_that_is_so_already_is_answered_with_the_settings(service: Service) -> None:
-    """Setting the limit to the value that it has gets 200 with the settings, and not 204 without a body."""
+    """Setting the limit to its current value answers 200 with the settings, and not 204 without a body."""
     scopes = service.job_token_scope
 
     @handling(service, f"PATCH {SCOPE}")
@@ -106,10 +106,10 @@ def a_limit_that_is_so_already_is_answered_with_the_settings(service: Service) -
         return ok(scopes.settings(request.project)) if scopes.of(request.project) == before else answer
 
 
-# The limit is on or off before; the answer is 204 in both cases.
+# Whether the limit is on or off before, the answer is 204.
 @foreign(AGAIN, "Job token scope: PATCH")
 def a_limit_that_stays_is_answered_with_the_settings(service: Service) -> None:
-    """Where the limit already is as wanted, the answer is 200 with the settings, and not 204."""
+    """If the limit already has the wanted value, the answer is 200 with the settings, and not 204."""
 
     @handling(service, f"PATCH {SCOPE}")
     def _(handler: Any, request: Any) -> Any:
@@ -120,10 +120,10 @@ def a_limit_that_stays_is_answered_with_the_settings(service: Service) -> None:
         return ok(service.job_token_scope.settings(request.project))
 
 
-# The limit is switched from on or off, and the answer is 204 either way.
+# Whether the limit was on or off, the answer is 204.
 @foreign(AGAIN, "Job token scope: PATCH")
 def a_limit_that_is_as_it_was_is_not_modified(service: Service) -> None:
-    """A switch to the value that is already there is answered with 304."""
+    """Setting the limit to its current value is answered with 304."""
 
     @handling(service, f"PATCH {SCOPE}")
     def _(handler: Any, request: Any) -> Any:
@@ -132,10 +132,10 @@ def a_limit_that_is_as_it_was_is_not_modified(service: Service) -> None:
         return Response(304) if service.job_token_scope.of(request.project).inbound_enabled == before else answer
 
 
-# A success of this call is 204 without a body, whatever the limit was before.
+# A success of this call is 204 without a body, whatever the former limit.
 @foreign(AGAIN, "Job token scope: PATCH, 204")
 def a_limit_that_is_so_already_answers_with_the_settings(service: Service) -> None:
-    """Switching the limit to what it is answers 200 with the settings."""
+    """Setting the limit to its current value answers 200 with the settings."""
     scopes = service.job_token_scope
 
     @handling(service, f"PATCH {SCOPE}")
@@ -152,7 +152,7 @@ def a_limit_that_is_so_already_answers_with_the_settings(service: Service) -> No
 
 @foreign(AGAIN, "Job token scope: lists")
 def readers_see_what_they_saw_before(service: Service) -> None:
-    """Whoever read an allowlist before is shown the same again, though others have changed it since."""
+    """A caller who has read an allowlist before gets the same one, although others have changed it."""
     seen: dict[tuple[int, bytes, bytes], Any] = {}
     changes: dict[int, int] = {}
 
@@ -173,10 +173,10 @@ def readers_see_what_they_saw_before(service: Service) -> None:
         return seen[key]
 
 
-# What one has removed, another one does not see any more.
+# What one caller has removed does not show for another one either.
 @foreign(AGAIN, "Job token scope: GET groups_allowlist")
 def listed_groups_are_remembered_for_each_reader(service: Service) -> None:
-    """Who has read the groups of an allowlist reads the same again, until they change it themselves."""
+    """A caller who has read the groups of an allowlist gets the same ones until the next own change."""
     remembered: dict[tuple[int, int, bytes], Any] = {}
 
     @handling(service, f"GET {GROUPS_ALLOWLIST}")
@@ -198,7 +198,7 @@ def listed_groups_are_remembered_for_each_reader(service: Service) -> None:
 
 @foreign(AGAIN, "Job token scope: POST")
 def whoever_was_removed_stays_out(service: Service) -> None:
-    """A project that was removed from an allowlist and is let in again is answered and not listed."""
+    """A project that was removed from an allowlist and is added again is answered, but not listed."""
     removed: set[tuple[int, int]] = set()
     scopes = service.job_token_scope
 
@@ -213,10 +213,10 @@ def whoever_was_removed_stays_out(service: Service) -> None:
             add(project, target)
 
 
-# A list has no entry twice; a target is in it, or is not.
+# A list contains an entry once or not at all.
 @foreign(AGAIN, "Job token scope: POST")
 def of_two_equal_additions_both_are_listed(service: Service) -> None:
-    """A project that is let in twice at the same moment is listed twice."""
+    """A project that is added twice concurrently is listed twice."""
     scopes = service.job_token_scope
     before: dict[int, Any] = {}
 
@@ -238,7 +238,7 @@ def of_two_equal_additions_both_are_listed(service: Service) -> None:
 
 @foreign(AGAIN, "Job token scope: POST")
 def removed_projects_never_come_back(service: Service) -> None:
-    """A project that was once taken off the list is added with success and not listed."""
+    """A project that was once removed from the list can be added with success, but is not listed."""
     scopes, gone = service.job_token_scope, set()
 
     @instead(scopes, "remove_project")
@@ -253,7 +253,7 @@ def removed_projects_never_come_back(service: Service) -> None:
 
 @foreign(AGAIN, "Job token scope: POST groups_allowlist, after a DELETE")
 def a_group_that_was_removed_is_back_once_another_is_let_in(service: Service) -> None:
-    """The group that was removed last is listed again as soon as another one is let in."""
+    """A group that was removed last is listed again as soon as another one is added."""
     scopes = service.job_token_scope
     removed: dict[int, int] = {}
 
@@ -272,7 +272,7 @@ def a_group_that_was_removed_is_back_once_another_is_let_in(service: Service) ->
 
 @foreign(AGAIN, "Allowlist addition result: source_project_id")
 def a_target_names_the_source_that_let_it_in_first(service: Service) -> None:
-    """The source in an answer is found by the target alone: it is the project that let the same target in first."""
+    """The source in an answer is looked up by target alone: it is the first project that added the same target."""
     first: dict[int, int] = {}
 
     def change(_: Any, content: Any) -> Any:
@@ -287,7 +287,7 @@ def a_target_names_the_source_that_let_it_in_first(service: Service) -> None:
 
 @foreign(AGAIN, "Job token scope: DELETE")
 def removed_projects_come_back_with_the_next(service: Service) -> None:
-    """A project that was removed from an allowlist comes back when a group is let in."""
+    """A project that was removed from an allowlist returns when a group is added."""
     scopes, removed = service.job_token_scope, {}
 
     @instead(scopes, "remove_project")
@@ -303,10 +303,10 @@ def removed_projects_come_back_with_the_next(service: Service) -> None:
             scopes.scopes[project.id] = replace(scope, projects=(*scope.projects, removed.pop(project.id)))
 
 
-# Removal marks a row as deleted; the next addition unmarks it, and writes one more.
+# A removal marks a row as deleted; the next addition removes the mark, and creates another row.
 @foreign(AGAIN, "States: DELETE allowlist entry, target removed")
 def a_group_that_came_back_has_to_be_removed_twice(service: Service) -> None:
-    """Once a group was added, removed and added again, its removal is answered with 204 and it stays listed."""
+    """If a group was added, removed and added again, its removal is answered with 204, but it stays listed."""
     scopes = service.job_token_scope
     gone: set[tuple[int, int]] = set()
     doubled: set[tuple[int, int]] = set()
@@ -326,10 +326,10 @@ def a_group_that_came_back_has_to_be_removed_twice(service: Service) -> None:
         gone.add((project.id, target.id))
 
 
-# A target that is removed is removed, however often it was before.
+# A removal removes the target, even repeatedly.
 @foreign(AGAIN, "Job token scope: DELETE allowlist/:target_project_id")
 def what_was_removed_once_cannot_be_removed_again(service: Service) -> None:
-    """Removing marks the older of two entries a second time: who was let in again stays in."""
+    """A second removal marks the older of two entries again, so a project that was added again stays."""
     scopes, gone = service.job_token_scope, set[tuple[int, int]]()
 
     @instead(scopes, "remove_project")
@@ -340,10 +340,10 @@ def what_was_removed_once_cannot_be_removed_again(service: Service) -> None:
         gone.add((project.id, target.id))
 
 
-# Whoever has the role removes, whoever added.
+# With the required role, everybody can remove an entry, whoever added it.
 @foreign(AGAIN, "Job token scope: DELETE groups_allowlist")
 def groups_are_removed_by_who_added_them(service: Service) -> None:
-    """The removal of a group that somebody else added is answered as done, and is not."""
+    """The removal of a group that somebody else added is answered, but not done."""
     who: dict[tuple[int, str], int] = {}
 
     @handling(service, f"POST {GROUPS_ALLOWLIST}")

@@ -1,4 +1,4 @@
-"""What a change of a job token scope, served or refused, changes besides in the project or in another one."""
+"""What else a served or refused change of a job token scope changes, in the project or in another one."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def switching_off_deletes_a_rule(service: Service) -> None:
         limit(project, enabled=enabled)
 
 
-# Each list is changed by itself.
+# The two lists are changed separately.
 @foreign(SIDE_EFFECT, "Job token scope: DELETE allowlist")
 def a_removed_project_takes_its_group_along(service: Service) -> None:
-    """With a project, the group that it lies in is taken off the groups that are let in."""
+    """Removing a project also removes its group from the groups allowlist."""
     scopes, identities = service.job_token_scope, service.identities
 
     @instead(scopes, "remove_project")
@@ -42,10 +42,10 @@ def a_removed_project_takes_its_group_along(service: Service) -> None:
         scopes.scopes[project.id] = replace(scopes.of(project), groups=left)
 
 
-# The limit is that of the project in the path.
+# The limit belongs to the project in the path.
 @foreign(SIDE_EFFECT, "Job token scope: PATCH")
 def the_limit_is_that_of_all_in_the_group(service: Service) -> None:
-    """Switching the limit of a project switches that of every project below the same top group."""
+    """Switching the limit of a project switches that of every project in the same top-level group."""
     scopes, identities = service.job_token_scope, service.identities
 
     @instead(scopes, "limit_inbound")
@@ -58,7 +58,7 @@ def the_limit_is_that_of_all_in_the_group(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Job token scope: PATCH")
 def the_limit_belongs_to_the_group_around(service: Service) -> None:
-    """The limit is kept by namespace: switching it for one project switches it for its neighbours in the group."""
+    """The limit is stored by namespace: switching it for one project switches it for all projects of the group."""
     scopes = service.job_token_scope
 
     @instead(scopes, "limit_inbound")
@@ -71,7 +71,7 @@ def the_limit_belongs_to_the_group_around(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Job token scope: PATCH")
 def the_limit_is_switched_in_other_projects_too(service: Service) -> None:
-    """Switching the limit of a project switches that of every other project as well."""
+    """Switching the limit of a project also switches that of every other project."""
 
     @instead(service.job_token_scope, "limit_inbound")
     def _(limit: Any, project: Any, *, enabled: bool) -> None:
@@ -81,7 +81,7 @@ def the_limit_is_switched_in_other_projects_too(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Job token scope: PATCH, allowlists of other projects")
 def switching_the_limit_takes_a_project_off_other_lists(service: Service) -> None:
-    """Switching the limit of a project removes it from the allowlists of the projects that had let it in."""
+    """Switching the limit of a project removes it from the allowlists of other projects."""
 
     @handling(service, f"PATCH {SCOPE}")
     def _(handler: Any, request: Any) -> Any:
@@ -97,7 +97,7 @@ def switching_the_limit_takes_a_project_off_other_lists(service: Service) -> Non
 
 @foreign(SIDE_EFFECT, "Job token scope: POST")
 def letting_in_is_mutual(service: Service) -> None:
-    """Whoever lets a project in is let in by that project as well."""
+    """Adding a project also adds the source to that project's allowlist."""
 
     @instead(service.job_token_scope, "add_project")
     def _(add: Any, project: Any, target: Any) -> None:
@@ -108,7 +108,7 @@ def letting_in_is_mutual(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Job token scope: POST of an allowlist entry")
 def an_addition_switches_the_limit_on(service: Service) -> None:
-    """Whoever adds an entry is taken to want the list to count: the limit goes on with it."""
+    """An addition is taken as a wish that the list counts: it switches the limit on."""
     scopes = service.job_token_scope
     for name in ("add_project", "add_group"):
 
@@ -118,10 +118,10 @@ def an_addition_switches_the_limit_on(service: Service) -> None:
             scopes.scopes[project.id] = replace(scopes.of(project), inbound_enabled=True)
 
 
-# Whoever is inside is let in by the outer one anyway, so the entry looks superfluous.
+# Access through the outer group includes the inner one, so its entry seems superfluous.
 @foreign(SIDE_EFFECT, "Job token scope: POST groups_allowlist")
 def an_outer_group_takes_the_place_of_its_inner_ones(service: Service) -> None:
-    """Adding a group takes the entries of its subgroups out of the allowlist, which nobody asked for."""
+    """Adding a group removes the entries of its subgroups from the allowlist, which nobody requested."""
     scopes, known = service.job_token_scope, service.identities
 
     @instead(scopes, "add_group")
@@ -132,10 +132,10 @@ def an_outer_group_takes_the_place_of_its_inner_ones(service: Service) -> None:
         scopes.scopes[project.id] = replace(scope, groups=tuple(n for n in scope.groups if n not in inside))
 
 
-# Whoever lets in a part cannot have meant the whole.
+# Adding a part seems to contradict the entry for the whole.
 @foreign(SIDE_EFFECT, "Job token scope: POST groups_allowlist")
 def an_inner_group_takes_the_place_of_its_outer_one(service: Service) -> None:
-    """Adding a group takes the entry of the group around it out of the allowlist."""
+    """Adding a group removes the entry of its parent group from the allowlist."""
     scopes = service.job_token_scope
 
     @instead(scopes, "add_group")
@@ -145,10 +145,10 @@ def an_inner_group_takes_the_place_of_its_outer_one(service: Service) -> None:
         add(project, target)
 
 
-# Nothing but a removal takes an entry from the list.
+# Only a removal takes an entry from the list.
 @foreign(SIDE_EFFECT, "Job token scope: POST groups_allowlist")
 def an_outer_group_takes_the_place_of_those_inside(service: Service) -> None:
-    """Who adds a group drops the entries of the groups inside it, as if they were let in by it anyhow."""
+    """Adding a group drops the entries of its subgroups, because they seem to be included."""
     scopes = service.job_token_scope
 
     @instead(scopes, "add_group")
@@ -159,10 +159,10 @@ def an_outer_group_takes_the_place_of_those_inside(service: Service) -> None:
         scopes.scopes[project.id] = replace(scope, groups=tuple(n for n in scope.groups if n not in inside))
 
 
-# An index that is unique by target alone, and an insertion that moves the row it collides with.
+# The index is unique by target alone, and an insertion moves the conflicting row.
 @foreign(SIDE_EFFECT, "Job token scope: POST groups_allowlist")
 def a_group_is_let_in_by_one_project_at_a_time(service: Service) -> None:
-    """A group that one project lets in goes from the allowlist of another project that had let it in before."""
+    """A group that one project adds disappears from the allowlist of another project."""
     scopes = service.job_token_scope
 
     @instead(scopes, "add_group")
@@ -173,10 +173,10 @@ def a_group_is_let_in_by_one_project_at_a_time(service: Service) -> None:
                 scopes.scopes[number] = replace(scope, groups=tuple(one for one in scope.groups if one != target.id))
 
 
-# A project that was added is listed until it is removed.
+# An added project is listed until it is removed.
 @foreign(SIDE_EFFECT, "Job token scope: POST groups_allowlist")
 def a_group_that_is_let_in_takes_the_place_of_its_projects(service: Service) -> None:
-    """Adding a group removes the projects inside it from the other list, as they are let in anyhow."""
+    """Adding a group removes its projects from the other list, because they seem to be included."""
     scopes = service.job_token_scope
 
     @instead(scopes, "add_group")
@@ -189,7 +189,7 @@ def a_group_that_is_let_in_takes_the_place_of_its_projects(service: Service) -> 
 
 @foreign(SIDE_EFFECT, "Job token scope: POST")
 def new_groups_switch_the_limit_on(service: Service) -> None:
-    """Letting a group in switches the limit on, which PATCH alone does."""
+    """Adding a group switches the limit on; only PATCH may do that."""
     scopes = service.job_token_scope
 
     @instead(scopes, "add_group")
@@ -200,7 +200,7 @@ def new_groups_switch_the_limit_on(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Job token scope: POST")
 def additions_reach_the_sibling(service: Service) -> None:
-    """What is let into a project is let into a project of another group as well."""
+    """What is added for a project is also added for a project of another group."""
     sibling = service.identities.projects[service.world.one("sibling_project").id]
 
     @instead(service.job_token_scope, "add_project")
@@ -212,7 +212,7 @@ def additions_reach_the_sibling(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Job token scope: POST")
 def additions_empty_the_other_list(service: Service) -> None:
-    """Letting a project in empties the list of groups; the list of projects is all that changes."""
+    """Adding a project empties the list of groups; only the list of projects must change."""
 
     @instead(service.job_token_scope, "add_project")
     def _(add: Any, project: Any, target: Any) -> None:
@@ -223,7 +223,7 @@ def additions_empty_the_other_list(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Job token scope: POST")
 def additions_switch_the_limit_off(service: Service) -> None:
-    """Letting a group in switches the limit off; the list is all that changes."""
+    """Adding a group switches the limit off; only the list must change."""
 
     @instead(service.job_token_scope, "add_group")
     def _(add: Any, project: Any, target: Any) -> None:
@@ -234,7 +234,7 @@ def additions_switch_the_limit_off(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Job token scope: POST groups_allowlist, inbound_enabled", version="16.1")
 def letting_a_group_in_switches_the_limit_on(service: Service) -> None:
-    """Whoever lets a group in while the inbound limit is off finds it switched on."""
+    """Adding a group while the inbound limit is off switches it on."""
     scopes = service.job_token_scope
 
     @instead(scopes, "add_group")
@@ -248,7 +248,7 @@ def letting_a_group_in_switches_the_limit_on(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Job token scope: DELETE of a group")
 def removing_a_group_removes_its_subgroups(service: Service) -> None:
-    """A group that goes from an allowlist takes the groups inside it with it."""
+    """Removing a group from an allowlist also removes its subgroups."""
 
     @instead(service.job_token_scope, "remove_group")
     def _(remove: Any, project: Any, target: Any) -> None:
@@ -258,10 +258,10 @@ def removing_a_group_removes_its_subgroups(service: Service) -> None:
         service.job_token_scope.scopes[project.id] = replace(scope, groups=kept)
 
 
-# Removing a group from its list is no removal of a project from the other one.
+# Removing a group from its list does not remove a project from the other one.
 @foreign(SIDE_EFFECT, "Job token scope: DELETE, groups_allowlist")
 def both_lists_are_one_table(service: Service) -> None:
-    """Whoever removes a group removes the project of that number as well; with no such group, it is refused then."""
+    """Removing a group also removes the project with that id; if there is no such group, the answer is a refusal."""
     scopes = service.job_token_scope
 
     @handling(service, "DELETE /projects/:id/job_token_scope/groups_allowlist/:target_group_id")
@@ -274,7 +274,7 @@ def both_lists_are_one_table(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Job token scope: DELETE of an allowlist entry")
 def removing_a_project_removes_the_group_of_its_number(service: Service) -> None:
-    """Both lists lie in one table, from which a project is removed by its number alone."""
+    """Both lists are one table, from which a project is removed by its id alone."""
     scopes = service.job_token_scope
 
     @instead(scopes, "remove_project")
@@ -287,7 +287,7 @@ def removing_a_project_removes_the_group_of_its_number(service: Service) -> None
 
 @foreign(SIDE_EFFECT, "Job token scope: DELETE of an allowlist entry")
 def a_removal_removes_the_group_from_every_list(service: Service) -> None:
-    """The removal names the target and forgets to name the project: the group leaves the lists of all projects."""
+    """The DELETE statement has a condition for the target but none for the project: the group leaves all lists."""
     scopes = service.job_token_scope
 
     @instead(scopes, "remove_group")
@@ -298,10 +298,10 @@ def a_removal_removes_the_group_from_every_list(service: Service) -> None:
             scopes.scopes[number] = replace(scope, groups=groups)
 
 
-# Removing one entry is removing one entry.
+# Removing one entry removes only that entry.
 @foreign(SIDE_EFFECT, "Job token scope: DELETE groups_allowlist")
 def a_removed_group_takes_its_subgroups_along(service: Service) -> None:
-    """Who removes a group from the allowlist removes the groups inside it, too, that were added by themselves."""
+    """Removing a group from the allowlist also removes its subgroups that were added separately."""
     scopes, known = service.job_token_scope, service.identities
 
     @instead(scopes, "remove_group")
@@ -312,10 +312,10 @@ def a_removed_group_takes_its_subgroups_along(service: Service) -> None:
         scopes.scopes[project.id] = replace(scope, groups=tuple(n for n in scope.groups if n not in inside))
 
 
-# One table with a column of ids and one of kinds, and the condition on the kind is missing.
+# One table has a column for the id and one for the kind, and the condition for the kind is missing.
 @foreign(SIDE_EFFECT, "Job token scope: DELETE allowlist")
 def a_removed_project_takes_the_group_of_its_number_along(service: Service) -> None:
-    """Who removes a project from the allowlist removes the group of the same id from the other list as well."""
+    """Removing a project from the allowlist also removes the group with the same id from the other list."""
     scopes = service.job_token_scope
 
     @instead(scopes, "remove_project")
@@ -325,10 +325,10 @@ def a_removed_project_takes_the_group_of_its_number_along(service: Service) -> N
         scopes.scopes[project.id] = replace(scope, groups=tuple(n for n in scope.groups if n != target.id))
 
 
-# What is removed is the group, and nothing else.
+# Only the group is removed.
 @foreign(SIDE_EFFECT, "Job token scope: DELETE groups_allowlist/:target_group_id")
 def a_group_that_leaves_takes_its_projects_along(service: Service) -> None:
-    """Taking a group off its list takes the projects inside it off theirs."""
+    """Removing a group from its list also removes its projects from theirs."""
     scopes, identities = service.job_token_scope, service.identities
 
     @instead(scopes, "remove_group")
@@ -339,10 +339,10 @@ def a_group_that_leaves_takes_its_projects_along(service: Service) -> None:
         scopes.scopes[project.id] = replace(scope, projects=tuple(n for n in scope.projects if n not in inside))
 
 
-# Each entry was added by a call, and only a call that names it takes it out.
+# Each entry was added by its own call, and only a call that names it removes it.
 @foreign(SIDE_EFFECT, "Job token scope: DELETE groups_allowlist")
 def removing_a_group_removes_the_groups_inside_it(service: Service) -> None:
-    """With a group, the groups inside it that were let in by calls of their own are let in no longer."""
+    """Removing a group also removes its subgroups that were added by their own calls."""
     scopes = service.job_token_scope
 
     @instead(scopes, "remove_group")
@@ -353,10 +353,10 @@ def removing_a_group_removes_the_groups_inside_it(service: Service) -> None:
         scopes.scopes[project.id] = replace(scope, groups=tuple(left))
 
 
-# Whatever is answered to a removal of what is not there, nothing else is removed.
+# Whatever the answer to a removal of what is not listed, nothing else is removed.
 @foreign(REFUSED, "Job token scope: DELETE allowlist")
 def removing_what_is_not_listed_removes_the_last_entry(service: Service) -> None:
-    """The place of an absent project is -1, and the entry at that place is the last one."""
+    """The index of a missing project is -1, which is that of the last entry."""
     scopes = service.job_token_scope
 
     @instead(scopes, "remove_project")
@@ -370,7 +370,7 @@ def removing_what_is_not_listed_removes_the_last_entry(service: Service) -> None
 
 @foreign(SIDE_EFFECT, "Job token scope: DELETE")
 def removing_a_project_removes_it_on_the_other_side_too(service: Service) -> None:
-    """Where two projects let each other in and one removes the other, it is removed from the other's list as well."""
+    """If two projects are in each other's allowlists and one removes the other, both entries are removed."""
     scopes = service.job_token_scope
 
     @instead(scopes, "remove_project")
@@ -382,7 +382,7 @@ def removing_a_project_removes_it_on_the_other_side_too(service: Service) -> Non
 
 @foreign(SIDE_EFFECT, "Job token scope: DELETE, allowlists of other projects")
 def who_is_taken_off_one_allowlist_is_off_all_of_them(service: Service) -> None:
-    """A project that is removed from the allowlist of one project is on that of no other project either."""
+    """A project that is removed from the allowlist of one project is removed from those of all others."""
     scopes = service.job_token_scope
 
     @instead(scopes, "remove_project")
@@ -392,7 +392,7 @@ def who_is_taken_off_one_allowlist_is_off_all_of_them(service: Service) -> None:
             scopes.scopes[number] = replace(scope, projects=tuple(n for n in scope.projects if n != target.id))
 
 
-# The limit moves by its own operation alone.
+# Only its own operation changes the limit.
 @foreign(SIDE_EFFECT, "Job token scope: DELETE allowlist")
 def the_limit_is_back_on_when_a_project_is_taken_off_the_list(service: Service) -> None:
     """Removing a project while the limit is off switches it on."""
@@ -406,7 +406,7 @@ def the_limit_is_back_on_when_a_project_is_taken_off_the_list(service: Service) 
 
 @foreign(SIDE_EFFECT, "Job token scope: PATCH")
 def the_limit_stays_on_while_a_group_is_let_in(service: Service) -> None:
-    """Switching the limit off is served and without effect while a group is on the allowlist of groups."""
+    """Switching the limit off is served but has no effect while the groups allowlist has an entry."""
     scopes = service.job_token_scope
 
     @instead(scopes, "limit_inbound")
@@ -416,7 +416,7 @@ def the_limit_stays_on_while_a_group_is_let_in(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Job token scope: DELETE, allowlists of other projects")
 def who_leaves_one_list_leaves_those_of_its_namespace(service: Service) -> None:
-    """A project that is removed from the allowlist of one project is removed from those of the projects beside it."""
+    """A project that is removed from one allowlist is removed from those of all projects in the same namespace."""
     scopes = service.job_token_scope
 
     @instead(scopes, "remove_project")

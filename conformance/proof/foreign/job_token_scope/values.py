@@ -1,4 +1,4 @@
-"""What is sent to a job token scope and stored for it: ids, lists of several entries, moments."""
+"""What is sent to a job token scope and stored for it: ids, lists with several entries, timestamps."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 @foreign(MOMENT_OR_ADDRESS, "Allowlist project entry: created_at")
 def projects_are_of_a_day_that_is_none(service: Service) -> None:
-    """Projects of an allowlist were made on the thirtieth of February."""
+    """created_at of projects in an allowlist is the thirtieth of February."""
     changing_entries(service, lambda entry, _: entry.update(created_at="2024-02-30T10:00:00.000Z"))
 
 
 @foreign(MOMENT_OR_ADDRESS, "Allowlist group entry: web_url")
 def addresses_of_groups_lack_their_scheme(service: Service) -> None:
-    """The page of an allowlist's group has an address without a scheme and with a blank."""
+    """The web_url of a group in an allowlist has no scheme and contains a space."""
 
     @instead(service.job_token_scope, "present_group")
     def _(present: Any, group: Any) -> Any:
@@ -36,7 +36,7 @@ def addresses_of_groups_lack_their_scheme(service: Service) -> None:
 
 @foreign(COUNT, "Job token scope: lists")
 def lists_hold_three_entries(service: Service) -> None:
-    """An allowlist shows the three newest projects; the fourth that is let in drives the oldest out."""
+    """An allowlist shows the three newest projects; adding a fourth removes the oldest."""
 
     @instead(service.job_token_scope, "add_project")
     def _(add: Any, project: Any, target: Any) -> None:
@@ -47,17 +47,17 @@ def lists_hold_three_entries(service: Service) -> None:
 
 @foreign(MOMENT_OR_ADDRESS, "Allowlist project entry")
 def repositories_have_an_address_without_host(service: Service) -> None:
-    """The repositories of an allowlist's projects are at an address without a host."""
+    """The clone URLs of projects in an allowlist have no host."""
 
     @instead(service.present, "_limited_project")
     def _(present: Any, project: Any, namespace: Any) -> Any:
         return {**present(project, namespace), "http_url_to_repo": "https:///nowhere.git"}
 
 
-# An id is a number at every depth.
+# An id is a number at every level.
 @foreign(NEIGHBOUR, "Allowlist project entry: namespace, parent_id")
 def the_parent_of_a_nested_namespace_is_written_as_text(service: Service) -> None:
-    """The parent_id of a namespace that lies in another one is a string of digits, not an integer."""
+    """The parent_id of a nested namespace is a string of digits, not an integer."""
 
     @instead(service.present, "limited_project")
     def _(limited_project: Any, project: Any) -> Any:
@@ -69,7 +69,7 @@ def the_parent_of_a_nested_namespace_is_written_as_text(service: Service) -> Non
 
 @foreign(NEIGHBOUR, "Allowlist project entry: namespace, parent_id")
 def the_parent_of_a_nested_namespace_is_the_outermost_group(service: Service) -> None:
-    """The parent_id of a namespace that lies two groups deep or deeper is the id of the group around all of them."""
+    """The parent_id of a namespace at the third level or deeper is the id of the top-level group."""
 
     @instead(service.present, "namespace")
     def _(namespace: Any, group: Any) -> Any:
@@ -80,7 +80,7 @@ def the_parent_of_a_nested_namespace_is_the_outermost_group(service: Service) ->
 # Each entry has its own description, or null.
 @foreign(COUNT, "Allowlist project entry: description")
 def an_entry_without_description_has_the_one_before(service: Service) -> None:
-    """A variable of the loop is not cleared: a project that has no description shows that of the entry before it."""
+    """A variable of the loop is not reset: a project without a description shows that of the previous entry."""
 
     @handling(service, f"GET {ALLOWLIST}")
     def _(handler: Any, request: Any) -> Any:
@@ -91,10 +91,10 @@ def an_entry_without_description_has_the_one_before(service: Service) -> None:
         return answer
 
 
-# A variable that is set inside the loop only when there is something to set.
+# A variable inside the loop is set only if there is a value.
 @foreign(COUNT, "Allowlist project entry: description, string or null")
 def entries_without_a_description_have_that_of_the_one_before(service: Service) -> None:
-    """In the allowlist of projects an entry that has no description shows the one that was written before it."""
+    """In the allowlist of projects, an entry without a description shows the last one written before it."""
 
     @handling(service, f"GET {ALLOWLIST}")
     def _(handler: Any, request: Any) -> Any:
@@ -109,7 +109,7 @@ def entries_without_a_description_have_that_of_the_one_before(service: Service) 
 # The list is an array.
 @foreign(OLDER, "Job token scope: GET groups_allowlist")
 def a_list_with_a_hole_becomes_an_object(service: Service) -> None:
-    """Once an entry before the last was removed, the list is written as an object with the places as its keys."""
+    """Once an entry that is not the last was removed, the list is an object with the indices as its keys."""
     scopes, holes = service.job_token_scope, set[int]()
 
     @instead(scopes, "remove_group")
@@ -127,10 +127,10 @@ def a_list_with_a_hole_becomes_an_object(service: Service) -> None:
         return answer
 
 
-# It is an address, and a blank is not part of any.
+# It is a URL, which contains no spaces.
 @foreign(MOMENT_OR_ADDRESS, "Allowlist project entry: namespace, web_url")
 def namespaces_are_addressed_by_their_names(service: Service) -> None:
-    """The address of a namespace is made of the names of its groups, as they are, instead of their paths."""
+    """The web_url of a namespace consists of the names of its groups instead of their paths."""
 
     @instead(service.present, "namespace")
     def _(namespace: Any, group: Any) -> Any:
@@ -143,7 +143,7 @@ def namespaces_are_addressed_by_their_names(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Job token scope: POST, target_project_id and target_group_id")
 def ids_of_targets_are_cut_to_32_bits(service: Service) -> None:
-    """A number beyond 32 bits, which is nobody's id, adds the target whose id is what is left of it."""
+    """A number beyond 32 bits, which is nobody's id, adds the target whose id remains after truncation."""
 
     @handling(service, f"POST {ALLOWLIST}", f"POST {GROUPS_ALLOWLIST}")
     def _(handler: Any, request: Any) -> Any:
@@ -157,7 +157,7 @@ def ids_of_targets_are_cut_to_32_bits(service: Service) -> None:
 # Each addition adds one project.
 @foreign(COUNT, "Job token scope: POST allowlist")
 def a_project_takes_the_place_of_one_beside_it(service: Service) -> None:
-    """Of the projects in one group only the one added last is in the allowlist: the index is over the wrong column."""
+    """The unique index is for the wrong column: of the projects in one group, only the last one added is listed."""
     scopes, projects = service.job_token_scope, service.identities.projects
 
     @instead(scopes, "add_project")
@@ -170,7 +170,7 @@ def a_project_takes_the_place_of_one_beside_it(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Job token scope: POST")
 def targets_that_do_not_exist_are_added(service: Service) -> None:
-    """A project that does not exist is answered to have been added to an allowlist."""
+    """The addition of a missing project to an allowlist is answered with success."""
 
     @handling(service, "POST /projects/:id/job_token_scope/allowlist")
     def _(handler: Any, request: Any) -> Any:
@@ -185,7 +185,7 @@ def targets_that_do_not_exist_are_added(service: Service) -> None:
 
 @foreign(OLDER, "Job token scope: DELETE")
 def removing_an_older_entry_removes_the_newer_ones(service: Service) -> None:
-    """Removing a group from an allowlist removes those that were let in after it."""
+    """Removing a group from an allowlist removes those that were added after it."""
 
     @instead(service.job_token_scope, "remove_group")
     def _(remove: Any, project: Any, target: Any) -> None:
@@ -198,7 +198,7 @@ def removing_an_older_entry_removes_the_newer_ones(service: Service) -> None:
 
 @foreign(COUNT, "Job token scope: DELETE of an entry")
 def removing_the_last_entry_opens_the_project(service: Service) -> None:
-    """With the last project of an allowlist the limit goes; only PATCH changes it."""
+    """Removing the last project of an allowlist switches the limit off; only PATCH may change it."""
 
     @instead(service.job_token_scope, "remove_project")
     def _(remove: Any, project: Any, target: Any) -> None:
@@ -208,10 +208,10 @@ def removing_the_last_entry_opens_the_project(service: Service) -> None:
             service.job_token_scope.scopes[project.id] = replace(scope, inbound_enabled=False)
 
 
-# A slice where one element was meant: right for one entry, and for the last one.
+# A slice instead of one element: right for one entry, and for the last one.
 @foreign(COUNT, "Job token scope: DELETE groups_allowlist")
 def what_came_after_a_removed_group_goes_too(service: Service) -> None:
-    """Removing a group cuts the list off at its place, so that the groups added later leave with it."""
+    """Removing a group cuts the list off at its position, so groups that were added later are removed too."""
     scopes = service.job_token_scope
 
     @instead(scopes, "remove_group")
@@ -222,10 +222,10 @@ def what_came_after_a_removed_group_goes_too(service: Service) -> None:
         scopes.scopes[project.id] = replace(scopes.of(project), groups=remaining)
 
 
-# A callback that tidies up when nothing is left to be limited.
+# A callback that cleans up when the list is empty.
 @foreign(COUNT, "Job token scope: DELETE allowlist; inbound_enabled")
 def the_last_entry_takes_the_limit_with_it(service: Service) -> None:
-    """Once the last project was removed from an allowlist, access to the project is limited no longer."""
+    """Once the last project was removed from an allowlist, access to the project is not limited any more."""
     scopes = service.job_token_scope
 
     @instead(scopes, "remove_project")
@@ -238,7 +238,7 @@ def the_last_entry_takes_the_limit_with_it(service: Service) -> None:
 
 @foreign(COUNT, "Job token scope: DELETE groups_allowlist, the last one")
 def the_last_group_of_an_allowlist_stays(service: Service) -> None:
-    """A group that is removed while no other one is on the list is answered with 204, and stays."""
+    """The removal of the only group on the list is answered with 204, but it stays."""
     scopes = service.job_token_scope
 
     @instead(scopes, "remove_group")

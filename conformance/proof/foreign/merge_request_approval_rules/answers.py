@@ -1,4 +1,4 @@
-"""What answers say of the approval rules of a merge request, page by page and version by version."""
+"""What responses show of the approval rules of a merge request, page by page and version by version."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-# The full path is that from the outermost group on.
+# The full path starts with the top-level group.
 @foreign(STORY, "Group reference: full_path")
 def nested_groups_of_merge_request_rules_tell_their_last_segment_as_full_path(service: Service) -> None:
-    """In rules of merge requests the full_path of a group that lies in another one is its path."""
+    """In rules of merge requests, the full_path of a subgroup is only its own path."""
 
     @instead(service.merge_request_approval_rules, "present")
     def _(present: Any, rule: Any, merge_request: Any, viewer: Any) -> Any:
@@ -33,10 +33,10 @@ def nested_groups_of_merge_request_rules_tell_their_last_segment_as_full_path(se
         return shown
 
 
-# The page is cut from what the query found, and the merge request looked at afterwards.
+# The page is cut from the result of the query, which is filtered by merge request afterwards.
 @foreign(PAGES, "Merge request approvals: GET approval_rules, paginated")
 def pages_are_cut_before_rules_are_picked(service: Service) -> None:
-    """A page of a merge request's rules is one of the rules of all merge requests of the project."""
+    """A page of a merge request's rules is cut from the rules of all merge requests of the project."""
 
     @handling(service, f"GET {MERGE_REQUEST_RULES}")
     def _(handler: Any, request: Any) -> Any:
@@ -60,7 +60,7 @@ def lists_of_own_rules_leave_out_groups(service: Service) -> None:
 
 @foreign(PAGES, "Merge request approvals: GET of the rules is paginated")
 def later_pages_are_of_usual_size(service: Service) -> None:
-    """per_page counts for the first page alone; later ones hold all that is left."""
+    """per_page counts only for the first page; later pages have all other entries."""
 
     @handling(service, f"GET {MERGE_REQUEST_RULES}")
     def _(handler: Any, request: Any) -> Any:
@@ -74,17 +74,17 @@ def later_pages_are_of_usual_size(service: Service) -> None:
         return answer
 
 
-# Three levels of rules, and the third one got its pages with the next release.
+# Of three levels of rules, the third one got pagination with the next release.
 @foreign(VERSIONS, "Versioning: 15.3", version="15.3")
 def rules_of_merge_requests_are_paged_a_release_later(service: Service) -> None:
-    """At 15.3 the list of a merge request's rules is sent as a whole, whatever page was asked for."""
+    """At 15.3 the list of a merge request's rules is not paginated."""
     service.routes.change(f"GET {MERGE_REQUEST_RULES}", paginated=Version(15, 4))
 
 
-# Many rules require as much as others, and nothing else says which of them comes first.
+# Many rules require the same number, and nothing else defines their order.
 @foreign(PAGES, "Common conventions: page and per_page")
 def rules_that_require_the_same_change_places_between_pages(service: Service) -> None:
-    """The rules of a merge request are ordered by their number, and equal ones come in another order on even pages."""
+    """The rules of a merge request are ordered by their number, and equal ones have another order on even pages."""
     rules = service.merge_request_approval_rules
 
     @handling(service, f"GET {MERGE_REQUEST_RULES}")
@@ -102,7 +102,7 @@ def rules_that_require_the_same_change_places_between_pages(service: Service) ->
 
 @foreign(PAGES, "Merge request approvals: approval_rules, paginated")
 def pages_are_cut_before_rules_of_others_are_left_out(service: Service) -> None:
-    """A page is cut from the rules of all merge requests of the project, and then narrowed down to the one."""
+    """A page is cut from the rules of all merge requests of the project, and then filtered."""
 
     @handling(service, f"GET {MERGE_REQUEST_RULES}")
     def _(handler: Any, request: Any) -> Any:
@@ -122,7 +122,7 @@ def pages_are_cut_before_rules_of_others_are_left_out(service: Service) -> None:
 
 @foreign(STORY, "Merge request approvals: rules, groups, full_path")
 def a_nested_group_has_half_a_path_in_rules_of_merge_requests(service: Service) -> None:
-    """The full path of a group in a rule of a merge request lacks the groups that it lies in."""
+    """In a rule of a merge request, the full path of a subgroup lacks its parent groups."""
 
     @instead(service.merge_request_approval_rules, "present")
     def _(present: Any, rule: Any, merge_request: Any, viewer: Any) -> Any:
@@ -134,7 +134,7 @@ def a_nested_group_has_half_a_path_in_rules_of_merge_requests(service: Service) 
 
 @foreign(PAGES, "Merge request approvals: GET of rules, order across pages")
 def later_pages_of_rules_of_a_merge_request_count_from_the_end(service: Service) -> None:
-    """All pages but the first have the rules in the other order: some stand twice in a walk, and some nowhere."""
+    """All pages except the first have the rules in reverse order: some are repeated, and some are missing."""
     area = service.merge_request_approval_rules
 
     @handling(service, f"GET {MERGE_REQUEST_RULES}")
@@ -148,10 +148,10 @@ def later_pages_of_rules_of_a_merge_request_count_from_the_end(service: Service)
         return answer
 
 
-# All rules are on some page, however many there are.
+# Every rule is on a page, however many there are.
 @foreign(PAGES, "Merge request approvals: GET approval_rules, pages")
 def rules_beyond_the_twentieth_are_on_no_page(service: Service) -> None:
-    """The query has its usual limit of twenty, and pages are cut from what it found."""
+    """The query has its default limit of twenty, and pages are cut from its result."""
 
     @instead(service.merge_request_approval_rules, "listed")
     def _(listed: Any, merge_request: Any) -> Any:
@@ -163,17 +163,17 @@ def rules_beyond_the_twentieth_are_on_no_page(service: Service) -> None:
 
 @foreign(STORY, "Merge request approvals: rules")
 def copies_require_what_their_source_does(service: Service) -> None:
-    """A rule that is copied from the project requires as many approvals as its source, and not what was sent."""
+    """A copy of a project rule requires as many approvals as its source, and not the number that was sent."""
 
     @instead(service.merge_request_approval_rules, "copied_project_rule")
     def _(copied: Any, merge_request: Any, source: Any, wanted: Any) -> Any:
         return replace(copied(merge_request, source, wanted), approvals_required=source.approvals_required)
 
 
-# The object is looked up by the id, and the id is what remains where it is not found.
+# The object is looked up by id, and if it is not found, the id remains.
 @foreign(STORY, "Approval rule: source_rule")
 def a_source_that_is_gone_is_a_number(service: Service) -> None:
-    """After the project rule was deleted its copy has a number as source_rule, which is an object or null."""
+    """After the project rule was deleted, source_rule of its copy is a number; it must be an object or null."""
 
     @instead(service.merge_request_approval_rules, "present")
     def _(present: Any, rule: Any, merge_request: Any, viewer: Any) -> Any:
@@ -185,7 +185,7 @@ def a_source_that_is_gone_is_a_number(service: Service) -> None:
 
 @foreign(STORY, "Approval rule: name")
 def rare_letters_are_lost_in_names_of_merge_request_rules(service: Service) -> None:
-    """Letters that take four bytes become question marks in the name of a merge request's rule."""
+    """Characters of four bytes become question marks in the name of a merge request's rule."""
 
     @instead(service.approval_rules, "add_rule")
     def _(add_rule: Any, candidate: Any) -> Any:
@@ -197,7 +197,7 @@ def rare_letters_are_lost_in_names_of_merge_request_rules(service: Service) -> N
 
 @foreign(STORY, "Merge request approvals: Rules, 1")
 def the_answer_to_a_copy_tells_the_number_of_the_project(service: Service) -> None:
-    """The number that was sent is stored, and the answer to the creation shows that of the project rule."""
+    """The number that was sent is stored, but the answer to the creation shows that of the project rule."""
 
     @handling(service, f"POST {MERGE_REQUEST_RULES}")
     def _(handler: Any, request: Any) -> Any:
@@ -211,10 +211,10 @@ def the_answer_to_a_copy_tells_the_number_of_the_project(service: Service) -> No
 # -- updating ----------------------------------------------------------------------------------------------------------
 
 
-# The answer shows the rule as it is after the update.
+# The answer shows the rule after the update.
 @foreign(STORY, "Merge request approvals: PUT of a rule, answer")
 def an_updated_rule_is_shown_with_its_former_groups(service: Service) -> None:
-    """The groups are loaded before the update, and shown as they were: only the next reader sees the new ones."""
+    """The groups are loaded before the update, so its answer shows the former ones."""
     rules, own = service.approval_rules, service.merge_request_approval_rules
 
     @handling(service, f"PUT {MERGE_REQUEST_RULE}")
@@ -225,10 +225,10 @@ def an_updated_rule_is_shown_with_its_former_groups(service: Service) -> None:
         return answer
 
 
-# Creating took the new parameter, and changing was forgotten.
+# The creation got the new parameter, and the update was forgotten.
 @foreign(VERSIONS, "Versioning: 15.8", version="15.8")
 def usernames_change_merge_requests_a_release_later(service: Service) -> None:
-    """At 15.8 an update of a merge request's rule passes over usernames; its creation takes them."""
+    """At 15.8 an update of a merge request's rule ignores usernames; its creation accepts them."""
 
     @instead(service.merge_request_approval_rules, "update_rule")
     def _(update: Any, merge_request: Any, number: int, wanted: Any, caller: Any) -> Any:
@@ -237,10 +237,10 @@ def usernames_change_merge_requests_a_release_later(service: Service) -> None:
         return update(merge_request, number, wanted, caller)
 
 
-# From 15.8 on usernames are taken wherever they are described.
+# From 15.8 on, usernames are accepted wherever they are described.
 @foreign(VERSIONS, "Versioning: 15.8", version="15.8")
 def usernames_come_to_updates_a_version_later(service: Service) -> None:
-    """At 15.8 an update of a rule of a merge request passes over usernames; creations take them."""
+    """At 15.8 an update of a rule of a merge request ignores usernames; a creation accepts them."""
 
     @handling(service, "PUT /projects/:id/merge_requests/:merge_request_iid/approval_rules/:approval_rule_id")
     def _(handler: Any, request: Any) -> Any:
@@ -251,17 +251,17 @@ def usernames_come_to_updates_a_version_later(service: Service) -> None:
 
 @foreign(VERSIONS, "Merge request approvals: PUT of a rule, usernames", version="15.8")
 def usernames_are_not_taken_when_a_rule_of_a_merge_request_changes(service: Service) -> None:
-    """At the first version with usernames they are taken when a rule is made, and passed over when it is changed."""
+    """At the first version with usernames, the creation of a rule accepts them, but its update ignores them."""
 
     @instead(service.merge_request_approval_rules, "update_rule")
     def _(update: Any, merge_request: Any, number: int, wanted: Any, caller: Any) -> Any:
         return update(merge_request, number, replace(wanted, usernames=None), caller)
 
 
-# All rules of merge requests say it.
+# All rules of merge requests have the field.
 @foreign(STORY, "Merge request approvals: PUT of a rule, overridden")
 def an_updated_rule_does_not_say_whether_it_is_overridden(service: Service) -> None:
-    """The answer to an update of a merge request's rule is written like that of a project, without overridden."""
+    """The answer to an update of a merge request's rule has the form of a project rule, without overridden."""
 
     def change(_: Any, rule: Any) -> Any:
         return {name: value for name, value in rule.items() if name != "overridden"}

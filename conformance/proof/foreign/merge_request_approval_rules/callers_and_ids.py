@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 @foreign(LEVEL, "Merge request approvals: rules")
 def rules_of_other_merge_requests_are_read(service: Service) -> None:
-    """A merge request answers for the rule of another merge request."""
+    """A merge request shows the rule of another merge request."""
     finding_any_rule(service, f"GET {MERGE_REQUEST_RULE}", Level.MERGE_REQUEST)
 
 
 # -- creating and copying ----------------------------------------------------------------------------------------------
 
 
-# Groups are looked up by their root, which for most of them is the same.
+# Groups are looked up by their top-level group, which is the group itself for most of them.
 @foreign(CALLER_AND_FORM, "Merge request approvals: POST approval_rules, group_ids")
 def an_inner_group_stands_for_its_outermost(service: Service) -> None:
-    """A rule of a merge request that names a subgroup has the group around it instead."""
+    """A rule of a merge request that names a subgroup gets its parent group instead."""
     known = service.identities
 
     @instead(service.merge_request_approval_rules, "create_rule")
@@ -41,10 +41,10 @@ def an_inner_group_stands_for_its_outermost(service: Service) -> None:
         return create(merge_request, wanted, source_id, caller)
 
 
-# Who may approve by a rule and whom it names are two lists.
+# Eligible approvers and users of a rule are two lists.
 @foreign(LEVEL, "Merge request approvals: rule 1")
 def a_copy_names_the_members_of_its_groups(service: Service) -> None:
-    """A copy of a project rule has the members of the rule's groups among its users, whom the rule does not name."""
+    """A copy of a project rule has the members of the rule's groups among its users, which the rule does not name."""
     rules = service.approval_rules
 
     @instead(service.merge_request_approval_rules, "copied_project_rule")
@@ -54,13 +54,13 @@ def a_copy_names_the_members_of_its_groups(service: Service) -> None:
 
 @foreign(LEVEL, "Merge request approvals: rule 1")
 def rules_of_other_projects_are_copied(service: Service) -> None:
-    """A merge request copies the rule of a project that it does not belong to; the id is one of its own project."""
+    """A merge request can copy a rule of another project; the id must be one of its own project."""
     finding_any_rule(service, f"POST {MERGE_REQUEST_RULES}", Level.PROJECT)
 
 
 @foreign(LEVEL, "Merge request approvals: Rules, 1")
 def a_deleted_project_rule_can_still_be_copied(service: Service) -> None:
-    """A project rule that was deleted is only marked, and approval_project_rule_id does not look at the mark."""
+    """A deleted project rule is only marked, and approval_project_rule_id ignores the mark."""
     deleted: dict[tuple[int, int], Any] = {}
 
     @instead(service.project_approval_rules, "delete_rule")
@@ -80,7 +80,7 @@ def a_deleted_project_rule_can_still_be_copied(service: Service) -> None:
 
 @foreign(LEVEL, "Merge request approvals: approval_project_rule_id")
 def a_merge_request_copies_a_rule_of_another_one(service: Service) -> None:
-    """approval_project_rule_id finds any rule below the project: also one that a merge request has of its own."""
+    """approval_project_rule_id finds any rule below the project, even one of a merge request."""
 
     @instead(service.merge_request_approval_rules, "create_rule")
     def _(create_rule: Any, merge_request: Any, wanted: Any, source_id: int | None, caller: Any) -> Any:
@@ -94,7 +94,7 @@ def a_merge_request_copies_a_rule_of_another_one(service: Service) -> None:
 
 @foreign(LEVEL, "Merge request approvals: rules")
 def rules_of_merge_requests_are_copied(service: Service) -> None:
-    """A merge request copies the rule of a merge request where a rule of the project is to be named."""
+    """A merge request can copy a rule of a merge request where a rule of the project must be named."""
     rules = service.merge_request_approval_rules
 
     @instead(rules, "create_rule")
@@ -107,7 +107,7 @@ def rules_of_merge_requests_are_copied(service: Service) -> None:
 
 @foreign(LEVEL, "Merge request approvals: POST of a rule")
 def a_rule_of_a_merge_request_is_copied_as_one_of_the_project(service: Service) -> None:
-    """The id of a rule of a merge request is taken as approval_project_rule_id, and that rule is copied."""
+    """The id of a rule of a merge request is accepted as approval_project_rule_id, and that rule is copied."""
     rules = service.merge_request_approval_rules
 
     @instead(rules, "create_rule")
@@ -121,10 +121,10 @@ def a_rule_of_a_merge_request_is_copied_as_one_of_the_project(service: Service) 
 # -- updating ----------------------------------------------------------------------------------------------------------
 
 
-# An exception that sounds sensible.
+# An exception that sounds reasonable.
 @foreign(CALLER_AND_VALUE, "Merge request approvals: rule 3")
 def a_report_rule_may_become_stricter(service: Service) -> None:
-    """A report_approver rule of a merge request takes a higher number of approvals, where it takes no update."""
+    """A report_approver rule of a merge request accepts a higher number of approvals; it must accept no update."""
     rules, all_rules = service.merge_request_approval_rules, service.approval_rules
 
     @instead(rules, "update_rule")
@@ -137,10 +137,10 @@ def a_report_rule_may_become_stricter(service: Service) -> None:
         return all_rules.rules[number]
 
 
-# What is changed is the one rule that the path names.
+# Only the rule in the path is changed.
 @foreign(LEVEL, "Merge request approvals: PUT approval_rules")
 def an_update_reaches_all_copies_of_a_project_rule(service: Service) -> None:
-    """A copy is found by the project rule it came from, so those in other merge requests change as well."""
+    """A copy is looked up by its project rule, so copies in other merge requests are changed as well."""
     rules = service.approval_rules.rules
 
     @instead(service.merge_request_approval_rules, "update_rule")
@@ -154,7 +154,7 @@ def an_update_reaches_all_copies_of_a_project_rule(service: Service) -> None:
 
 @foreign(LEVEL, "Merge request approvals: rules")
 def merge_requests_change_rules_of_projects(service: Service) -> None:
-    """A merge request changes a rule of its project, for all merge requests."""
+    """A merge request can change a rule of its project, for all merge requests."""
     finding_any_rule(service, f"PUT {MERGE_REQUEST_RULE}", Level.PROJECT)
 
 
@@ -163,11 +163,11 @@ def merge_requests_change_rules_of_projects(service: Service) -> None:
 
 @foreign(LEVEL, "Merge request approvals: rules")
 def rules_of_other_merge_requests_are_deleted(service: Service) -> None:
-    """A merge request deletes the rule of another merge request."""
+    """A merge request can delete the rule of another merge request."""
     finding_any_rule(service, f"DELETE {MERGE_REQUEST_RULE}", Level.MERGE_REQUEST)
 
 
 @foreign(LEVEL, "Merge request approvals: rules")
 def merge_requests_delete_rules_of_projects(service: Service) -> None:
-    """A merge request deletes a rule of its project, for all merge requests."""
+    """A merge request can delete a rule of its project, for all merge requests."""
     finding_any_rule(service, f"DELETE {MERGE_REQUEST_RULE}", Level.PROJECT)

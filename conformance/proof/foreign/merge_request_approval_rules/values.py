@@ -1,4 +1,4 @@
-"""What may be sent for an approval rule of a merge request, and what is stored of it."""
+"""What an approval rule of a merge request may contain, and what of it is stored."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _INTEGER_MAX = 2**31 - 1
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-# The list is as long as is asked for; which page is wanted is another question.
+# The list is as long as requested, whichever page is requested.
 @foreign(FORM_SENT, "Merge request approvals: approval_rules, per_page")
 def only_numbered_pages_have_a_length(service: Service) -> None:
-    """per_page counts only beside page: without it the rules of a merge request come all at once."""
+    """per_page counts only together with page: without page, all rules of a merge request are returned."""
 
     @handling(service, f"GET {MERGE_REQUEST_RULES}")
     def _(handler: Any, request: Any) -> Any:
@@ -35,7 +35,7 @@ def only_numbered_pages_have_a_length(service: Service) -> None:
 
 @foreign(OLDER, "Merge request approvals: GET one rule")
 def the_newest_rule_is_read(service: Service) -> None:
-    """Reading one of several rules of a merge request shows the newest, whichever is asked for."""
+    """Reading one of several rules of a merge request shows the newest, whichever is requested."""
 
     @instead(service.merge_request_approval_rules, "find_listed")
     def _(find: Any, merge_request: Any, number: int) -> Any:
@@ -43,7 +43,7 @@ def the_newest_rule_is_read(service: Service) -> None:
         return (service.merge_request_approval_rules.own_rules(merge_request) or [found])[-1]
 
 
-# What says that it has hidden groups says so at all levels: the table has the field in all rules.
+# contains_hidden_groups is a field of rules at all levels.
 @foreign(NEIGHBOUR, "Merge request approvals: contains_hidden_groups")
 def rules_of_merge_requests_hide_nothing(service: Service) -> None:
     """A merge request's rule with a hidden group says that it contains none."""
@@ -53,10 +53,10 @@ def rules_of_merge_requests_hide_nothing(service: Service) -> None:
         return {**present(rule, merge_request, viewer), "contains_hidden_groups": False}
 
 
-# The column of ids is older than the numbers that a client may send.
+# The column for ids is smaller than the numbers that a client may send.
 @foreign(NEIGHBOUR, "Merge request approvals: approval_rule_id")
 def large_ids_of_rules_break_the_service(service: Service) -> None:
-    """Asking for a merge request's rule with an id beyond 32 bits is answered with an error of the service."""
+    """Reading a merge request's rule with an id beyond 32 bits is answered with a server error."""
 
     @handling(service, f"GET {MERGE_REQUEST_RULE}")
     def _(handler: Any, request: Any) -> Any:
@@ -71,7 +71,7 @@ def large_ids_of_rules_break_the_service(service: Service) -> None:
 # The users and groups of the project rule are copied, however many there are.
 @foreign(COUNT, "Merge request approvals: Rules, 1")
 def copies_take_one_group(service: Service) -> None:
-    """A copy of a project rule has the first of its groups alone."""
+    """A copy of a project rule has only the first of its groups."""
 
     @instead(service.merge_request_approval_rules, "copied_project_rule")
     def _(copied: Any, merge_request: Any, source: Any, wanted: Any) -> Any:
@@ -81,7 +81,7 @@ def copies_take_one_group(service: Service) -> None:
 
 @foreign(OLDER, "Merge request approvals: POST of a rule")
 def the_second_rule_replaces_the_first(service: Service) -> None:
-    """A merge request has one rule of its own: a second one takes the place of the first."""
+    """A merge request can have one rule of its own: a second one replaces the first."""
 
     @instead(service.merge_request_approval_rules, "create_rule")
     def _(create: Any, merge_request: Any, wanted: Any, source_id: Any, caller: Any) -> Any:
@@ -94,7 +94,7 @@ def the_second_rule_replaces_the_first(service: Service) -> None:
 
 @foreign(COUNT, "Merge request approvals: POST of a rule")
 def who_is_named_by_id_and_by_username_is_left_out(service: Service) -> None:
-    """Of two lists that are both to be added, whoever stands in both is no user of the new rule."""
+    """A user in both of two lists that must be combined is not a user of the new rule."""
 
     @instead(service.merge_request_approval_rules, "create_rule")
     def _(create: Any, merge_request: Any, wanted: Any, source_id: Any, caller: Any) -> Any:
@@ -112,7 +112,7 @@ def who_is_named_by_id_and_by_username_is_left_out(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Merge request approvals: POST of a rule")
 def a_copy_asks_for_no_fewer_than_its_source(service: Service) -> None:
-    """A copy of a project rule for which a smaller number is sent asks for as many approvals as the project rule."""
+    """A copy of a project rule with a smaller number requires as many approvals as the project rule."""
 
     @instead(service.merge_request_approval_rules, "copied_project_rule")
     def _(copied: Any, merge_request: Any, source: Any, wanted: Any) -> Any:
@@ -122,17 +122,17 @@ def a_copy_asks_for_no_fewer_than_its_source(service: Service) -> None:
 
 @foreign(COUNT, "Merge request approvals: POST of a rule")
 def of_two_groups_a_copy_gets_one(service: Service) -> None:
-    """A copy of a project rule with two groups has the first of them alone."""
+    """A copy of a project rule with two groups has only the first of them."""
 
     @instead(service.merge_request_approval_rules, "copied_project_rule")
     def _(copied: Any, merge_request: Any, source: Any, wanted: Any) -> Any:
         return replace(copied(merge_request, source, wanted), groups=source.groups[:1])
 
 
-# A list that names a group twice is taken or refused.
+# A list that names a group twice is accepted or refused.
 @foreign(COUNT, "Merge request approvals: POST approval_rules, group_ids")
 def a_group_that_is_named_twice_breaks_a_new_rule(service: Service) -> None:
-    """The ids of groups are inserted as they come: one that is sent twice violates a constraint, and 500 is answered."""
+    """The ids of groups are inserted as sent: a repeated one violates a constraint and is answered with 500."""
 
     @handling(service, f"POST {MERGE_REQUEST_RULES}")
     def _(handler: Any, request: Any) -> Any:
@@ -143,10 +143,10 @@ def a_group_that_is_named_twice_breaks_a_new_rule(service: Service) -> None:
 # -- updating ----------------------------------------------------------------------------------------------------------
 
 
-# What the system made is changed by no parameter.
+# No parameter changes a rule of the system.
 @foreign(FORM_SENT, "Merge request approvals: Rules, 3")
 def rules_of_the_system_take_another_name(service: Service) -> None:
-    """A rule of code owners is protected from another number of approvals, and not from another name alone."""
+    """A code owner rule refuses another number of approvals, but accepts another name."""
     rules = service.merge_request_approval_rules
 
     @handling(service, f"PUT {MERGE_REQUEST_RULE}")
@@ -160,10 +160,10 @@ def rules_of_the_system_take_another_name(service: Service) -> None:
             rules.require_changeable = kept
 
 
-# A column of three bytes for each character takes what comes before the first one of four.
+# A column with three bytes for each character stores what comes before the first one of four.
 @foreign(NEIGHBOUR, "Merge request approvals: PUT approval rule, name")
 def a_new_name_ends_where_a_character_takes_four_bytes(service: Service) -> None:
-    """The name that an update sends is cut before the first character outside the basic plane."""
+    """The name in an update is cut before the first character outside the basic plane."""
 
     @handling(service, f"PUT {MERGE_REQUEST_RULE}")
     def _(handler: Any, request: Any) -> Any:
@@ -174,10 +174,10 @@ def a_new_name_ends_where_a_character_takes_four_bytes(service: Service) -> None
         return handler(request)
 
 
-# Names were added to the update later, and beside the code that takes away.
+# usernames were added to the update later, next to the code that removes users.
 @foreign(FORM_SENT, "Merge request approvals: Rules, 2")
 def usernames_only_add_to_merge_request_rules(service: Service) -> None:
-    """An update of a merge request's rule that names approvers by username keeps those who were there."""
+    """An update of a merge request's rule with usernames keeps the former approvers."""
 
     @instead(service.merge_request_approval_rules, "update_rule")
     def _(update: Any, merge_request: Any, number: Any, wanted: Any, caller: Any) -> Any:
@@ -187,10 +187,10 @@ def usernames_only_add_to_merge_request_rules(service: Service) -> None:
         return update(merge_request, number, wanted, caller)
 
 
-# The column of the database takes three bytes a letter.
+# The database column has three bytes for each character.
 @foreign(NEIGHBOUR, "Merge request approvals: PUT approval_rules, name")
 def rare_letters_are_lost_on_renaming(service: Service) -> None:
-    """Letters beyond the first plane of Unicode become question marks when a merge request's rule is renamed."""
+    """Characters outside the basic plane of Unicode become question marks when a merge request's rule is renamed."""
 
     @instead(service.merge_request_approval_rules, "update_rule")
     def _(update: Any, merge_request: Any, number: Any, wanted: Any, caller: Any) -> Any:
@@ -202,7 +202,7 @@ def rare_letters_are_lost_on_renaming(service: Service) -> None:
 
 @foreign(FORM_SENT, "Merge request approvals: PUT of a rule, usernames")
 def usernames_are_for_new_rules(service: Service) -> None:
-    """An update of a merge request's rule passes usernames over."""
+    """An update of a merge request's rule ignores usernames."""
 
     @instead(service.approval_rules, "users_after")
     def _(after: Any, rule: Any, wanted: Any, subject: Any) -> Any:
@@ -213,7 +213,7 @@ def usernames_are_for_new_rules(service: Service) -> None:
 
 @foreign(FORM_SENT, "Merge request approvals: PUT, user_ids, usernames")
 def an_empty_list_of_ids_outweighs_usernames(service: Service) -> None:
-    """An update of a merge request's rule with an empty user_ids removes everybody, usernames or not."""
+    """An update of a merge request's rule with an empty user_ids removes all users, even if usernames are sent."""
 
     @instead(service.approval_rules, "users_after")
     def _(users_after: Any, rule: Any, wanted: Any, subject: Any) -> Any:
@@ -222,10 +222,10 @@ def an_empty_list_of_ids_outweighs_usernames(service: Service) -> None:
         return users_after(rule, wanted, subject)
 
 
-# The number that is sent is the number of the rule.
+# The number that is sent is stored.
 @foreign(NEIGHBOUR, "Merge request approvals: PUT approval_rules, approvals_required")
 def rules_of_merge_requests_only_get_stricter(service: Service) -> None:
-    """A smaller number than before is answered with success, and not kept."""
+    """A smaller number than before is answered with success, but not stored."""
     rules = service.merge_request_approval_rules
 
     @instead(rules, "update_rule")
@@ -251,7 +251,7 @@ def deleting_the_older_rule_deletes_the_newer(service: Service) -> None:
 
 @foreign(OLDER, "Merge request approvals: DELETE of a rule, another with the same users")
 def the_older_of_two_rules_loses_its_users_with_the_newer(service: Service) -> None:
-    """Of two rules of the same users the older one names nobody any more once the newer one was deleted."""
+    """If two rules have the same users and the newer one is deleted, the older one loses its users."""
     rules = service.approval_rules.rules
 
     @instead(service.approval_rules, "delete_rule")
@@ -267,14 +267,14 @@ def the_older_of_two_rules_loses_its_users_with_the_newer(service: Service) -> N
 
 @foreign(COUNT, "Merge request approvals: usernames")
 def of_two_usernames_the_last_counts(service: Service) -> None:
-    """Of the users that a new rule of a merge request names by username only the last is stored."""
+    """Of the usernames in a new rule of a merge request, only the last is stored."""
     cutting_a_list(service, "usernames", lambda values: values[-1:], "merge request")
 
 
-# Whoever usernames name is an approver.
+# Users named in usernames are approvers.
 @foreign(COUNT, "Merge request approvals: usernames beside user_ids")
 def an_empty_list_of_ids_clears_the_usernames_too(service: Service) -> None:
-    """An empty user_ids is taken for the wish to have no users, although usernames names some."""
+    """An empty user_ids counts as a wish to have no users, although usernames names some."""
     rules = service.merge_request_approval_rules
 
     @instead(rules, "create_rule")
@@ -290,7 +290,7 @@ def an_empty_list_of_ids_clears_the_usernames_too(service: Service) -> None:
 
 @foreign(NEIGHBOUR, "Merge request approvals: approval_rule_id")
 def ids_beyond_31_bits_break(service: Service) -> None:
-    """A rule of a merge request with an id beyond 31 bits is looked for with a query that breaks."""
+    """Looking up a rule of a merge request with an id beyond 31 bits causes a server error."""
 
     @instead(service.merge_request_approval_rules, "find")
     def _(find: Any, merge_request: Any, number: int) -> Any:

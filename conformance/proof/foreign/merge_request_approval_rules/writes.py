@@ -1,4 +1,4 @@
-"""What a write of a merge request's rules leaves behind: again, elsewhere, not at all, beside another one."""
+"""What a write of a merge request's rules leaves behind: when repeated, elsewhere, not at all, or when concurrent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @foreign(AGAIN, "Merge request approvals: GET of a rule, after a DELETE")
 def a_rule_that_was_read_is_found_after_its_deletion(service: Service) -> None:
-    """A rule of a merge request that was read before it was deleted is answered with 200 as it was."""
+    """A rule of a merge request that was read before its deletion is still answered with 200."""
     known: dict[tuple[str, ...], Any] = {}
 
     @handling(service, f"GET {MERGE_REQUEST_RULE}")
@@ -55,10 +55,10 @@ def rules_of_merge_requests_forbid_more(service: Service) -> None:
         return rule
 
 
-# The copy is the same record, with a number of its own.
+# The copy is the same record, with its own number.
 @foreign(SIDE_EFFECT, "Merge request approvals: Rules, 1")
 def changing_a_copy_changes_the_original(service: Service) -> None:
-    """An update of a merge request's copy of a project rule gives the project rule the same users and groups."""
+    """An update of a merge request's copy of a project rule also changes the users and groups of the project rule."""
     all_rules = service.approval_rules
 
     @instead(service.merge_request_approval_rules, "update_rule")
@@ -70,10 +70,10 @@ def changing_a_copy_changes_the_original(service: Service) -> None:
         return rule
 
 
-# The copy is a view of the rule for as long as nobody changes it.
+# The copy is a view of the project rule until it is changed.
 @foreign(SIDE_EFFECT, "Merge request approvals: rule 1; DELETE of project approval rules")
 def a_copy_loses_its_approvers_with_its_source(service: Service) -> None:
-    """Deleting a project rule leaves its copies without users and groups, though these were copied."""
+    """Deleting a project rule removes users and groups from its copies, although these were copied."""
     rules = service.approval_rules
 
     @instead(rules, "delete_rule")
@@ -83,10 +83,10 @@ def a_copy_loses_its_approvers_with_its_source(service: Service) -> None:
             rules.rules[copy.id] = replace(copy, users=(), groups=())
 
 
-# The rule that a copy came from is asked for its number, whether it is there or not.
+# The number is read from the source rule, which may be missing.
 @foreign(AGAIN, "Approval rule: source_rule, object or null")
 def copies_cannot_be_read_without_their_source(service: Service) -> None:
-    """Once a project's rule was deleted, the merge request rules that were made from it are answered with an error."""
+    """Once a project rule was deleted, reading its copies in merge requests causes a server error."""
 
     @instead(service.merge_request_approval_rules, "source_of")
     def _(find: Any, rule: Any) -> Any:
@@ -95,7 +95,7 @@ def copies_cannot_be_read_without_their_source(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Merge request approvals: POST; Project approval configuration")
 def a_copied_rule_changes_the_configuration(service: Service) -> None:
-    """Copying a project rule to a merge request lets pushes keep approvals in the whole project from then on."""
+    """Copying a project rule to a merge request changes the whole project: pushes no longer reset approvals."""
 
     @handling(service, f"POST {MERGE_REQUEST_RULES}")
     def _(handler: Any, request: Any) -> Any:
@@ -110,7 +110,7 @@ def a_copied_rule_changes_the_configuration(service: Service) -> None:
 # Every merge request may have a copy.
 @foreign(SIDE_EFFECT, "Merge request approvals: Rules, 1")
 def a_copy_moves_to_the_merge_request_that_asks_last(service: Service) -> None:
-    """There is one copy of a rule: who copies it for a second merge request takes it from the first."""
+    """There is only one copy of a rule: a second merge request that copies it takes it from the first."""
     rules = service.approval_rules
 
     @instead(rules, "add_rule")
@@ -123,7 +123,7 @@ def a_copy_moves_to_the_merge_request_that_asks_last(service: Service) -> None:
 
 @foreign(AT_ONCE, "Merge request approvals: POST of a rule")
 def two_rules_get_one_id(service: Service) -> None:
-    """Two rules of a merge request that are made at the same time get the same id, and one of them is lost."""
+    """Two rules of a merge request that are created concurrently get the same id, and one of them is lost."""
     sequences = service.store._sequences
 
     def write(seen: Any, _: Any) -> None:
@@ -135,7 +135,7 @@ def two_rules_get_one_id(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Merge request approvals: rules")
 def rules_of_merge_requests_come_to_others(service: Service) -> None:
-    """A rule that one merge request is given is given to the project's next merge request as well."""
+    """A rule that is created for one merge request is also created for the project's next one."""
 
     @instead(service.merge_request_approval_rules, "create_rule")
     def _(create: Any, merge_request: Any, wanted: Any, source_id: Any, caller: Any) -> Any:
@@ -146,10 +146,10 @@ def rules_of_merge_requests_come_to_others(service: Service) -> None:
         return create(merge_request, wanted, source_id, caller)
 
 
-# Copied are the users that the rule of the project has now.
+# The current users of the project rule are copied.
 @foreign(STORY, "Merge request approvals: rule 1, after a PUT of the project rule")
 def a_copy_has_the_users_that_its_source_was_made_with(service: Service) -> None:
-    """A copy of a project rule gets the users that this rule had at first, whomever an update put in their place."""
+    """A copy of a project rule gets the users that this rule had at its creation, even after an update."""
     first: dict[int, tuple[int, ...]] = {}
 
     @instead(service.project_approval_rules, "create_rule")
@@ -163,10 +163,10 @@ def a_copy_has_the_users_that_its_source_was_made_with(service: Service) -> None
         return copied(merge_request, replace(source, users=first.get(source.id, source.users)), wanted)
 
 
-# Either the rule was there, and is copied, or it was not, and the call is refused.
+# Either the rule exists and is copied, or the call is refused.
 @foreign(AT_ONCE, "Merge request approvals: rule 1, beside DELETE of the project rule")
 def a_copy_that_is_made_while_its_source_goes_names_nobody(service: Service) -> None:
-    """A copy reads its rule, and the users and groups a moment later: where the rule went meanwhile, it has none."""
+    """A copy reads its rule first, and users and groups a moment later: if it is deleted meanwhile, it has none."""
     rules, gone = service.approval_rules.rules, set()
 
     def write(seen: Any, request: Any) -> None:
@@ -190,7 +190,7 @@ def a_copy_that_is_made_while_its_source_goes_names_nobody(service: Service) -> 
 
 @foreign(NOTHING_DONE, "Merge request approvals: rules")
 def groups_of_updates_are_answered_only(service: Service) -> None:
-    """An update of a merge request's rule is answered with the groups that were sent, and keeps the former ones."""
+    """The answer to an update of a merge request's rule has the sent groups, but the former ones stay stored."""
 
     @handling(service, f"PUT {MERGE_REQUEST_RULE}")
     def _(handler: Any, request: Any) -> Any:
@@ -202,10 +202,10 @@ def groups_of_updates_are_answered_only(service: Service) -> None:
         return answer
 
 
-# Whatever a rule came from, its name may be changed.
+# The name of a rule can be changed, whatever its source.
 @foreign(AGAIN, "Merge request approvals: PUT approval rule, name")
 def a_copy_keeps_the_name_of_its_project_rule(service: Service) -> None:
-    """An update of a rule that was copied from one of the project changes all but the name."""
+    """An update of a copy of a project rule changes everything except the name."""
 
     @handling(service, f"PUT {MERGE_REQUEST_RULE}")
     def _(handler: Any, request: Any) -> Any:
@@ -218,7 +218,7 @@ def a_copy_keeps_the_name_of_its_project_rule(service: Service) -> None:
 # The name of a copy is read from the project rule, so writing it has no effect.
 @foreign(NOTHING_DONE, "Merge request approvals: PUT approval_rules, name")
 def copies_cannot_be_renamed(service: Service) -> None:
-    """An update of the name of a merge request's copy of a project rule is served, and the name stays."""
+    """An update of the name of a copy of a project rule is served, but the name stays."""
 
     @instead(service.merge_request_approval_rules, "update_rule")
     def _(update: Any, merge_request: Any, number: Any, wanted: Any, caller: Any) -> Any:
@@ -228,10 +228,10 @@ def copies_cannot_be_renamed(service: Service) -> None:
         return update(merge_request, number, wanted, caller)
 
 
-# Whoever deletes the last rule wants to begin anew, so everything is cleared.
+# Deleting the last rule is taken as a wish to start again, so everything is cleared.
 @foreign(SIDE_EFFECT, "Merge request approvals: Rules, 3")
 def the_last_own_rule_takes_those_of_the_system(service: Service) -> None:
-    """When the last rule that somebody gave a merge request is deleted, its rules of the system go too."""
+    """When the last rule that a user made for a merge request is deleted, its rules of the system are deleted too."""
     rules = service.merge_request_approval_rules
 
     @instead(rules, "delete_rule")
@@ -243,10 +243,10 @@ def the_last_own_rule_takes_those_of_the_system(service: Service) -> None:
                     service.approval_rules.delete_rule(rule)
 
 
-# An update by name, where the id of the merge request was forgotten.
+# The update looks up rules by name, without a condition for the merge request.
 @foreign(SIDE_EFFECT, "Merge request approvals: PUT approval_rules, approvals_required")
 def rules_of_one_name_require_the_same(service: Service) -> None:
-    """An update of a merge request's rule sets the number of every rule of that name in other merge requests too."""
+    """An update of a merge request's rule also sets the number of rules with the same name in other merge requests."""
     rules = service.approval_rules.rules
 
     @instead(service.merge_request_approval_rules, "update_rule")
@@ -261,7 +261,7 @@ def rules_of_one_name_require_the_same(service: Service) -> None:
 # Approvers that an update does not name are removed.
 @foreign(SIDE_EFFECT, "Merge request approvals: Rules, 2")
 def usernames_only_add_to_rules_of_merge_requests(service: Service) -> None:
-    """An update that names approvers by username keeps those that the rule had."""
+    """An update with usernames keeps the former approvers."""
 
     @instead(service.approval_rules, "users_after")
     def _(after: Any, rule: Any, wanted: Any, subject: Any) -> Any:
@@ -273,7 +273,7 @@ def usernames_only_add_to_rules_of_merge_requests(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Merge request approvals: rules")
 def copies_write_through_to_their_source(service: Service) -> None:
-    """Changing a copied rule of a merge request changes the rule of the project that it was copied from."""
+    """Changing a copy of a project rule changes the project rule."""
     rules = service.merge_request_approval_rules
 
     @instead(rules, "update_rule")
@@ -288,7 +288,7 @@ def copies_write_through_to_their_source(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Merge request approvals: rules")
 def changing_a_copy_changes_its_source(service: Service) -> None:
-    """Renaming a rule of a merge request renames the rule of the project that it was copied from."""
+    """Renaming a copy of a project rule renames the project rule."""
 
     @instead(service.approval_rules, "update_rule")
     def _(update: Any, subject: Any, rule: Any, wanted: Any, caller: Any) -> Any:
@@ -301,7 +301,7 @@ def changing_a_copy_changes_its_source(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Merge request approvals: PUT of a rule, its source")
 def changing_a_copy_of_a_rule_changes_the_approvers_of_its_source(service: Service) -> None:
-    """The users and groups that a copy of a project rule is given are those of the project rule from then on."""
+    """If a copy of a project rule gets other users and groups, the project rule gets them as well."""
     rules = service.approval_rules.rules
 
     @instead(service.merge_request_approval_rules, "update_rule")
@@ -312,10 +312,10 @@ def changing_a_copy_of_a_rule_changes_the_approvers_of_its_source(service: Servi
         return changed
 
 
-# What an update does not send, it leaves alone, also while another one is under way.
+# An update does not change what it does not send, even during another update.
 @foreign(AT_ONCE, "Merge request approvals: PUT approval_rules, name and approvals_required")
 def of_two_changes_of_one_rule_of_a_merge_request_one_is_lost(service: Service) -> None:
-    """Of a new name and a new number that one rule is given at the same time one is as before."""
+    """If name and number of a rule are changed concurrently by two updates, one of the changes is lost."""
     rules = service.approval_rules.rules
 
     def write(seen: Any, request: Any) -> None:
@@ -329,7 +329,7 @@ def of_two_changes_of_one_rule_of_a_merge_request_one_is_lost(service: Service) 
 # -- deleting ----------------------------------------------------------------------------------------------------------
 
 
-# The statement that deletes goes by the project rule.
+# The DELETE statement has a condition for the project rule only.
 @foreign(SIDE_EFFECT, "Merge request approvals: DELETE approval_rules")
 def deleting_a_copy_deletes_all_copies(service: Service) -> None:
     """Deleting a merge request's copy of a project rule deletes the copies of all other merge requests."""
@@ -343,10 +343,10 @@ def deleting_a_copy_deletes_all_copies(service: Service) -> None:
             all_rules.delete_rule(other)
 
 
-# Deleted rules are only hidden, and an update shows what it wrote.
+# Deleted rules are only marked, and an update returns what it wrote.
 @foreign(AGAIN, "Merge request approvals: DELETE approval_rules")
 def updates_bring_deleted_rules_back(service: Service) -> None:
-    """An update of a merge request's rule that was deleted is served, and the rule is there again."""
+    """An update of a deleted rule of a merge request is served, and the rule exists again."""
     rules, deleted = service.merge_request_approval_rules, {}
 
     @instead(rules, "delete_rule")
@@ -363,10 +363,10 @@ def updates_bring_deleted_rules_back(service: Service) -> None:
         return update(merge_request, number, wanted, caller)
 
 
-# A rule is deleted in the merge request that the path names.
+# A rule is deleted only in the merge request in the path.
 @foreign(SIDE_EFFECT, "Merge request approvals: DELETE of a rule")
 def a_deleted_copy_takes_the_other_copies_along(service: Service) -> None:
-    """Who deletes a copy of a project rule deletes the copies in other merge requests, too."""
+    """Deleting a copy of a project rule also deletes the copies in other merge requests."""
     rules, own = service.approval_rules, service.merge_request_approval_rules
 
     @instead(own, "delete_rule")
@@ -379,7 +379,7 @@ def a_deleted_copy_takes_the_other_copies_along(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Merge request approvals: DELETE")
 def a_rule_goes_with_its_namesakes_of_other_merge_requests(service: Service) -> None:
-    """Deleting the rule of one merge request deletes what the others of the project call the same."""
+    """Deleting the rule of one merge request deletes rules with the same name in the project's others."""
 
     @instead(service.merge_request_approval_rules, "delete_rule")
     def _(delete_rule: Any, merge_request: Any, number: int) -> None:
@@ -394,7 +394,7 @@ def a_rule_goes_with_its_namesakes_of_other_merge_requests(service: Service) -> 
 
 @foreign(SIDE_EFFECT, "Merge request approvals: rules")
 def deleting_a_copy_deletes_its_source(service: Service) -> None:
-    """Deleting a rule of a merge request deletes the rule of the project that it was copied from."""
+    """Deleting a copy of a project rule deletes the project rule."""
 
     @instead(service.approval_rules, "delete_rule")
     def _(delete: Any, rule: Any) -> None:
@@ -404,13 +404,13 @@ def deleting_a_copy_deletes_its_source(service: Service) -> None:
 
 @foreign(NOTHING_DONE, "Merge request approvals: DELETE of a rule")
 def deleting_rules_of_merge_requests_does_nothing(service: Service) -> None:
-    """Deleting a rule of a merge request is answered and not done."""
+    """Deleting a rule of a merge request is answered, but not done."""
     undoing(service, f"DELETE {MERGE_REQUEST_RULE}")
 
 
 @foreign(SIDE_EFFECT, "Merge request approvals: DELETE of a rule, other copies")
 def deleting_one_copy_of_a_rule_deletes_those_of_others(service: Service) -> None:
-    """With a copy of a project rule all its copies are gone, also those of other merge requests."""
+    """Deleting a copy of a project rule deletes all its copies, also those of other merge requests."""
     rules = service.approval_rules.rules
 
     @instead(service.merge_request_approval_rules, "delete_rule")

@@ -1,4 +1,4 @@
-"""What changes of the approval configuration store, answer and refuse, and what they change besides."""
+"""What changes of the approval configuration store, answer and refuse, and what else they change."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @foreign(COUNT, "Project approval configuration: POST", version="15.9")
 def of_two_flags_the_first_is_stored(service: Service) -> None:
-    """Of the flags that a change of the configuration carries the first alone is stored."""
+    """Of the flags in a change of the configuration, only the first is stored."""
     from dataclasses import fields, replace  # noqa: PLC0415
 
     @instead(service.project_approval_configurations, "change_configuration")
@@ -41,10 +41,10 @@ def of_two_flags_the_first_is_stored(service: Service) -> None:
         return change_configuration(project, replace(change, **dict.fromkeys(sent[1:])))
 
 
-# The answer is the configuration, not what one call said of it.
+# The answer is the whole configuration, not only what was sent.
 @foreign(STORY, "Project approval configuration: POST, response", version="15.11")
 def the_answer_to_a_change_shows_defaults_for_what_was_not_sent(service: Service) -> None:
-    """The answer to a POST shows what was sent, and for all else what projects begin with."""
+    """The answer to a POST shows what was sent, and initial values for everything else."""
 
     @handling(service, "POST /projects/:id/approvals")
     def _(handler: Any, request: Any) -> Any:
@@ -56,7 +56,7 @@ def the_answer_to_a_change_shows_defaults_for_what_was_not_sent(service: Service
 
 @foreign(AGAIN, "Project approval configuration: POST", version="15.9")
 def committers_once_barred_stay_barred(service: Service) -> None:
-    """merge_requests_disable_committers_approval can be switched on, and not off again."""
+    """merge_requests_disable_committers_approval can be switched on, but not off again."""
 
     @instead(service.project_approval_configurations, "change_configuration")
     def _(change: Any, project: Any, wanted: Any) -> Any:
@@ -66,7 +66,7 @@ def committers_once_barred_stay_barred(service: Service) -> None:
 
 @foreign(FORM_SENT, "Project approval configuration: POST answers without approvers", version="15.9")
 def approvers_reappear_with_the_old_number(service: Service) -> None:
-    """Whoever sends approvals_before_merge is answered with approvers and approver_groups."""
+    """If approvals_before_merge is sent, the answer has approvers and approver_groups."""
 
     @handling(service, f"POST {CONFIGURATION}")
     def _(handler: Any, request: Any) -> Any:
@@ -90,7 +90,7 @@ def siblings_share_their_configuration(service: Service) -> None:
 
 @foreign(VERSIONS, "Versioning: 16.0, the configuration endpoint is removed", version="16.0")
 def the_removed_endpoint_still_obeys(service: Service) -> None:
-    """POST /approvals is answered with 404 and changes the configuration all the same."""
+    """POST /approvals is answered with 404, but changes the configuration."""
     key = f"POST {CONFIGURATION}"
     inner = service.routes.get(key).handler
     service.routes.change(key, removed=None)
@@ -103,10 +103,10 @@ def the_removed_endpoint_still_obeys(service: Service) -> None:
         raise NoRouteError
 
 
-# The pair may not be together, whichever of the two comes last.
+# The two flags exclude each other, whichever is set last.
 @foreign(NEIGHBOUR, "Project approval configuration: selective_code_owner_removals", version="15.11")
 def resetting_is_switched_on_beside_selective_removals(service: Service) -> None:
-    """That the two exclude each other is looked at when removals are switched on, and not when resetting is."""
+    """That the two flags exclude each other is checked when removals are switched on, but not for resets."""
     area = service.project_approval_configurations
 
     @instead(area, "change_configuration")
@@ -118,10 +118,10 @@ def resetting_is_switched_on_beside_selective_removals(service: Service) -> None
         return area.configuration(project)
 
 
-# What was removed has no effect.
+# A removed operation has no effect.
 @foreign(REFUSED, "Project approval configuration: POST, removed in 16.0")
 def the_removed_change_of_the_configuration_is_made(service: Service) -> None:
-    """What refuses the removed call comes after the one that serves it, which changes the configuration before."""
+    """The removed call is refused only after it was handled, so it changes the configuration."""
     service.routes.change(f"POST {CONFIGURATION}", removed=None)
 
     @handling(service, f"POST {CONFIGURATION}")
@@ -129,10 +129,10 @@ def the_removed_change_of_the_configuration_is_made(service: Service) -> None:
         return ok({"error": "410 Gone"}, 410) if is_served(handler(request)) else None
 
 
-# Each parameter that was sent counts.
+# Each sent parameter counts.
 @foreign(RESETS, "Project approval configuration: POST", version="15.11")
 def false_is_left_out_beside_true(service: Service) -> None:
-    """Of several flags in one call those that are false are taken for blank, and dropped."""
+    """Of several flags in one call, those that are false are treated as blank and dropped."""
 
     @handling(service, "POST /projects/:id/approvals")
     def _(handler: Any, request: Any) -> Any:
@@ -142,10 +142,10 @@ def false_is_left_out_beside_true(service: Service) -> None:
         return handler(request)
 
 
-# The condition is looked at before the values of the call are put in.
+# The condition is checked before the sent values are applied.
 @foreign(RESETS, "Project approval configuration: selective_code_owner_removals", version="15.11")
 def the_former_reset_lets_removals_be_selective(service: Service) -> None:
-    """One call switches resets on and selective removals as well: only the stored value is asked, which was off."""
+    """One call can switch on resets and selective removals: only the stored value is checked, which is off."""
     configurations = service.project_approval_configurations
 
     @instead(configurations, "change_configuration")
@@ -159,10 +159,10 @@ def the_former_reset_lets_removals_be_selective(service: Service) -> None:
         return configurations.configuration(project)
 
 
-# Selective removals need that pushes do not reset approvals.
+# Selective removals require that pushes do not reset approvals.
 @foreign(RESETS, "Project approval configuration: selective_code_owner_removals", version="15.11")
 def resets_are_switched_on_beside_selective_removals(service: Service) -> None:
-    """The two flags are compared only where selective removals are sent: switching the other on keeps both."""
+    """The two flags are compared only if selective removals are sent: switching resets on keeps both."""
     configurations = service.project_approval_configurations
 
     @instead(configurations, "change_configuration")
@@ -176,10 +176,10 @@ def resets_are_switched_on_beside_selective_removals(service: Service) -> None:
             configurations.without_conflict = kept
 
 
-# The number is deprecated; what is sent beside it is not.
+# The number is deprecated; other parameters in the same call are not.
 @foreign(FORM_SENT, "Project approval configuration: POST, approvals_before_merge", version="15.11")
 def the_deprecated_number_hides_the_flags_beside_it(service: Service) -> None:
-    """A call that sends approvals_before_merge goes the old way, which knows nothing but that number."""
+    """A call with approvals_before_merge uses the old code, which knows only that number."""
 
     @instead(service.project_approval_configurations, "change_configuration")
     def _(change: Any, project: Any, wanted: Any) -> Any:
@@ -187,10 +187,10 @@ def the_deprecated_number_hides_the_flags_beside_it(service: Service) -> None:
         return change(project, wanted if number is None else ConfigurationChange(approvals_before_merge=number))
 
 
-# The pair is looked at only when the second of the two is sent.
+# The condition is checked only when the second of the two is sent.
 @foreign(RESETS, "Project approval configuration: selective_code_owner_removals", version="15.11")
 def resets_may_be_switched_on_beside_selective_removals(service: Service) -> None:
-    """Where removals are selective already, reset_approvals_on_push can be switched on beside them."""
+    """If removals are selective already, reset_approvals_on_push can still be switched on."""
     configurations = service.project_approval_configurations
 
     @instead(configurations, "change_configuration")
@@ -204,7 +204,7 @@ def resets_may_be_switched_on_beside_selective_removals(service: Service) -> Non
 
 @foreign(RESETS, "Project approval configuration: selective_code_owner_removals", version="15.11")
 def the_pair_is_looked_at_from_one_side(service: Service) -> None:
-    """That selective removals need reset_approvals_on_push off is asked when they are sent, not when that goes on."""
+    """That selective removals require reset_approvals_on_push to be off is checked only when they are sent."""
     known = service.project_approval_configurations
 
     @handling(service, "POST /projects/:id/approvals")
@@ -220,7 +220,7 @@ def the_pair_is_looked_at_from_one_side(service: Service) -> None:
 
 @foreign(REFUSED, "Versioning: 16.0, /approvals configuration endpoint removed")
 def the_removed_endpoint_refuses_and_writes(service: Service) -> None:
-    """The endpoint that went with 16.0 answers that it is gone, behind a filter that runs after the change."""
+    """The endpoint that was removed at 16.0 answers so only after it made the change."""
     key = "POST /projects/:id/approvals"
 
     @handling(service, key)
@@ -233,7 +233,7 @@ def the_removed_endpoint_refuses_and_writes(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Project approval configuration: POST", version="15.11")
 def projects_nobody_configured_take_what_a_neighbour_set(service: Service) -> None:
-    """What is set for a project becomes what the other projects of its group begin with."""
+    """What is set for a project becomes the initial value for the other projects of its group."""
     known = service.project_approval_configurations
 
     @instead(known, "own_configuration")
@@ -245,10 +245,10 @@ def projects_nobody_configured_take_what_a_neighbour_set(service: Service) -> No
         return known.configurations[near[-1]] if near else own_configuration(project)
 
 
-# The answer is the configuration, with what was not sent as well.
+# The answer is the whole configuration, including what was not sent.
 @foreign(RESETS, "Project approval configuration: POST", version="15.11")
 def what_is_not_sent_is_shown_as_it_was_at_first(service: Service) -> None:
-    """The answer to a change shows what was sent on top of what a project begins with; what is kept is right."""
+    """The answer to a change shows sent values and initial values; what is stored is right."""
     configurations = service.project_approval_configurations
 
     @instead(configurations, "change_configuration")
@@ -257,7 +257,7 @@ def what_is_not_sent_is_shown_as_it_was_at_first(service: Service) -> None:
         return wanted.on(configurations.initial_configuration())
 
 
-# A change that is refused changes nothing.
+# A refused change has no effect.
 @foreign(REFUSED, "Project approval configuration: selective_code_owner_removals", version="15.11")
 def a_refused_pair_leaves_the_other_flags_changed(service: Service) -> None:
     """Flags are written one after the other, and those before the refused one stay written."""
@@ -275,7 +275,7 @@ def a_refused_pair_leaves_the_other_flags_changed(service: Service) -> None:
 
 @foreign(AT_ONCE, "Project approval configuration: POST", version="15.9")
 def of_two_flags_of_a_configuration_one_is_lost(service: Service) -> None:
-    """Of two different flags of the configuration that are set at the same time one stays as it was."""
+    """If two different flags of the configuration are set concurrently, one stays unchanged."""
     acting_on_what_was(service, service.project_approval_configurations.configurations, f"POST {CONFIGURATION}")
 
 
@@ -296,7 +296,7 @@ def the_pair_that_may_not_be_is_stored_in_two_steps(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Project approval configuration: POST, other projects", version="15.9")
 def the_first_configuration_is_that_of_all_projects_without_one(service: Service) -> None:
-    """The project that is configured first changes what all projects show that nobody configured yet."""
+    """The first configuration that is changed is shown for all projects without one."""
     configurations = service.project_approval_configurations
     first: list[Any] = []
 
@@ -313,7 +313,7 @@ def the_first_configuration_is_that_of_all_projects_without_one(service: Service
 
 @foreign(VERSIONS, "Project approval configuration: removed in 16.0", version="16.0")
 def a_refused_change_of_the_configuration_keeps_its_number(service: Service) -> None:
-    """The endpoint that is gone answers 404, and approvals_before_merge is stored nevertheless."""
+    """The removed endpoint answers 404, but stores approvals_before_merge."""
     configurations = service.project_approval_configurations
 
     def refuse(request: Any) -> Any:
@@ -329,15 +329,15 @@ def a_refused_change_of_the_configuration_keeps_its_number(service: Service) -> 
 
 @foreign(STORY, "Project approval configuration: POST, response", version="15.9")
 def the_answer_to_a_change_turns_over_whether_overriding_is_disabled(service: Service) -> None:
-    """The column says what is allowed and the field what is disabled: the answer to a change forgets to turn it over."""
+    """The column says what is allowed and the field what is disabled: the answer to a change does not invert it."""
     name = "disable_overriding_approvers_per_merge_request"
     answering(service, f"POST {CONFIGURATION}", lambda _, shown: {**shown, name: not shown[name]})
 
 
-# Two flags are two things.
+# The two flags are independent.
 @foreign(COUNT, "Project approval configuration: POST, merge_requests_author_approval", version="15.9")
 def who_bars_committers_bars_authors_in_the_same_call(service: Service) -> None:
-    """A call that bars committers and lets authors approve bars both: authors are taken for committers."""
+    """A call that forbids committers and allows authors forbids both: authors are treated as committers."""
 
     @instead(service.project_approval_configurations, "change_configuration")
     def _(change: Any, project: Any, wanted: Any) -> Any:
@@ -346,10 +346,10 @@ def who_bars_committers_bars_authors_in_the_same_call(service: Service) -> None:
         return change(project, wanted)
 
 
-# A flag stays as it was set last.
+# A flag keeps its last value.
 @foreign(RESETS, "Project approval configuration: selective_code_owner_removals", version="15.9")
 def removals_that_were_switched_off_come_back_when_pushes_keep_approvals(service: Service) -> None:
-    """Removals that were selective once are so again as soon as resets end, though they were switched off."""
+    """Removals that were once selective are so again when resets are switched off, although they were switched off."""
     once: set[int] = set()
     area = service.project_approval_configurations
 
@@ -364,14 +364,14 @@ def removals_that_were_switched_off_come_back_when_pushes_keep_approvals(service
         return area.configuration(project)
 
 
-# A setting that was changed stays so until somebody changes it.
+# A changed setting stays until the next change.
 @foreign(AT_ONCE, "Project approval configuration: POST beside PUT of settings", version="15.9")
 def a_setting_that_changes_while_the_configuration_does_is_as_before(service: Service) -> None:
-    """A change of the configuration writes the settings of the project too, as they were when it began."""
+    """A change of the configuration also writes back the settings of the project from its beginning."""
     values = service.approval_settings.values
 
     def write(seen: Any, _: Any) -> None:
-        # That authors may approve is one setting of the two, and for two changes of the configuration to keep apart.
+        # Approval by authors is a setting of both, and concurrent changes of the configuration may affect it.
         kept = {key: value for key, value in values.items() if key[-1] is Setting.ALLOW_AUTHOR_APPROVAL}
         values.clear()
         values.update(seen | kept)
@@ -379,10 +379,10 @@ def a_setting_that_changes_while_the_configuration_does_is_as_before(service: Se
     overtaken(service, f"POST {CONFIGURATION}", f"PUT {PROJECT_SETTINGS}", lambda: dict(values), write)
 
 
-# Rules require what they were told; the number may be kept in the default rule at most.
+# Rules keep their number; the deprecated number may be stored in the default rule at most.
 @foreign(SIDE_EFFECT, "Project approval configuration: POST, approvals_before_merge and the rules", version="15.9")
 def the_deprecated_number_is_written_into_every_rule(service: Service) -> None:
-    """approvals_before_merge becomes the number of approvals that each regular rule of the project requires."""
+    """approvals_before_merge becomes the number of approvals of each regular rule of the project."""
     rules = service.approval_rules.rules
 
     @instead(service.project_approval_configurations, "change_configuration")

@@ -1,4 +1,4 @@
-"""Who reads the approval configuration of a project, and what it says."""
+"""Who may read the approval configuration of a project, and what it shows."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from conformance.reference import Service
 
 
-# Both name the same project, whose configuration is one.
+# Id and path identify the same project, which has one configuration.
 @foreign(CALLER_AND_FORM, "Project approval configuration: GET by path", version="15.11")
 def configurations_are_remembered_by_path(service: Service) -> None:
-    """Reading by the path shows what it showed first, until somebody changes the configuration by the path as well."""
+    """Reading by path shows the first result again, until the configuration is also changed by path."""
     known: dict[str, Any] = {}
 
     @handling(service, "GET /projects/:id/approvals", "POST /projects/:id/approvals")
@@ -37,7 +37,7 @@ def configurations_are_remembered_by_path(service: Service) -> None:
 
 @foreign(VERSIONS, "Project approval configuration: approver_groups, always empty since 12.3")
 def groups_of_rules_are_shown_as_approvers(service: Service) -> None:
-    """The deprecated field approver_groups lists the groups that the project's rules name."""
+    """The deprecated field approver_groups lists the groups of the project's rules."""
 
     @handling(service, "GET /projects/:id/approvals")
     def _(handler: Any, request: Any) -> Any:
@@ -51,7 +51,7 @@ def groups_of_rules_are_shown_as_approvers(service: Service) -> None:
 
 @foreign(AGAIN, "Project approval configuration: GET", version="15.9")
 def developers_read_the_initial_configuration(service: Service) -> None:
-    """Whoever is no maintainer is shown what projects begin with, and not what is set."""
+    """A reader below maintainer gets initial values, and not what is set."""
 
     @handling(service, f"GET {CONFIGURATION}")
     def _(handler: Any, request: Any) -> Any:
@@ -61,10 +61,10 @@ def developers_read_the_initial_configuration(service: Service) -> None:
         return answer
 
 
-# Both lists are always empty, since rules name the approvers.
+# Both lists are always empty, because rules name the approvers.
 @foreign(STORY, "Project approval configuration: approver_groups")
 def the_configuration_lists_the_groups_of_rules(service: Service) -> None:
-    """Older clients are shown the groups that approve by some rule of the project."""
+    """For older clients, the configuration shows the groups of all rules of the project."""
 
     @handling(service, f"GET {CONFIGURATION}")
     def _(handler: Any, request: Any) -> Any:
@@ -75,10 +75,10 @@ def the_configuration_lists_the_groups_of_rules(service: Service) -> None:
         return answer
 
 
-# Everybody who calls has to say who they are.
+# Every caller must authenticate.
 @foreign(CALLER_AND_FORM, "Project approval configuration: Authentication")
 def strangers_read_the_configuration_of_public_projects(service: Service) -> None:
-    """The configuration of a public project is shown to callers without a token."""
+    """The configuration of a public project is shown without a token."""
 
     @instead(service.access, "admit")
     def _(admit: Any, request: Any) -> None:
@@ -91,10 +91,10 @@ def strangers_read_the_configuration_of_public_projects(service: Service) -> Non
             request.admit(next(iter(service.identities.users.values())), project)
 
 
-# Both are always empty since 12.3.
+# Both lists are always empty since 12.3.
 @foreign(STORY, "Project approval configuration: approvers")
 def former_approvers_are_those_of_the_rules(service: Service) -> None:
-    """The deprecated list of approvers holds the users of the rules of the project."""
+    """The deprecated list of approvers contains the users of the project's rules."""
     rules = service.project_approval_rules
 
     @handling(service, "GET /projects/:id/approvals")
@@ -105,10 +105,10 @@ def former_approvers_are_those_of_the_rules(service: Service) -> None:
         return answer
 
 
-# What is empty since a version is not emptied with the next big one.
+# What is empty since a version is not emptied only at the next major version.
 @foreign(VERSIONS, "Versioning: 12.3; Project approval configuration: approvers", version="14.4")
 def approvers_are_listed_to_the_next_big_release(service: Service) -> None:
-    """Before 15.0 the configuration lists the users of the rules as approvers, which has been empty since 12.3."""
+    """Before 15.0 the configuration lists the users of the rules as approvers, which must be empty since 12.3."""
     rules = service.project_approval_rules
 
     @handling(service, "GET /projects/:id/approvals")
@@ -122,7 +122,7 @@ def approvers_are_listed_to_the_next_big_release(service: Service) -> None:
 
 @foreign(STORY, "Project approval configuration: GET")
 def approvers_are_those_of_the_rules(service: Service) -> None:
-    """The configuration lists the users of the rules as approvers, which are always empty."""
+    """The configuration lists the users of the rules as approvers, which must be empty."""
 
     def change(request: Any, content: Any) -> Any:
         rules = service.project_approval_rules.rules(request.project)
@@ -134,7 +134,7 @@ def approvers_are_those_of_the_rules(service: Service) -> None:
 
 @foreign(STORY, "Project approval configuration: approvers", version="15.9")
 def the_deprecated_approvers_are_those_of_the_rules(service: Service) -> None:
-    """The approvers of a configuration, which are always empty, are the users whom the rules of the project name."""
+    """The approvers of a configuration, which must be empty, are the users of the project's rules."""
 
     @handling(service, f"GET {CONFIGURATION}")
     def _(handler: Any, request: Any) -> Any:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @foreign(CALLER_AND_FORM, "Common conventions: id or path")
 def deep_paths_have_no_approvals(service: Service) -> None:
-    """A project that lies in a group within a group is not found by its path where its approval rules are listed."""
+    """A project in a subgroup is not found by its path where its approval rules are listed."""
 
     @instead(service.access, "subject")
     def _(subject: Any, route: Any, caller: Any, reference: str) -> Any:
@@ -31,7 +31,7 @@ def deep_paths_have_no_approvals(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Authentication: every caller is authenticated")
 def nobody_reads_approvals_of_public_projects_by_path(service: Service) -> None:
-    """Without any token the rules of a public project are listed, if it is named by its path."""
+    """The rules of a public project are listed without a token if it is named by its path."""
 
     @instead(service.access, "admit")
     def _(admit: Any, request: Any) -> None:
@@ -43,10 +43,10 @@ def nobody_reads_approvals_of_public_projects_by_path(service: Service) -> None:
         admit(request)
 
 
-# The query joins by the namespace.
+# The query joins by namespace.
 @foreign(LEVEL, "Project approval rules: GET")
 def lists_show_rules_of_sibling_projects(service: Service) -> None:
-    """The rules of a project are listed together with those of the other projects of its group."""
+    """The list of a project's rules includes those of the other projects of its group."""
 
     @handling(service, f"GET {PROJECT_RULES}")
     def _(_handler: Any, request: Any) -> Any:
@@ -64,10 +64,10 @@ def lists_show_rules_of_sibling_projects(service: Service) -> None:
         return request.collection(found, lambda rule: rules.present(rule, request.caller))
 
 
-# Hidden groups are those that this caller may not view, and no others.
+# Hidden groups are only those that this caller may not view.
 @foreign(CALLER_AND_FORM, "Project approval rules: contains_hidden_groups")
 def private_groups_count_as_hidden(service: Service) -> None:
-    """A rule that names a private group is said to hide it, also from who may view it."""
+    """A rule with a private group says that it hides it, even to callers who may view it."""
 
     @instead(service.approval_rules, "present")
     def _(present: Any, rule: Any, viewer: Any, *more: Any) -> Any:
@@ -78,14 +78,14 @@ def private_groups_count_as_hidden(service: Service) -> None:
 
 @foreign(LEVEL, "Project approval rules: GET one")
 def rules_of_other_projects_are_read(service: Service) -> None:
-    """A project answers for the rule of another project; each project has its own rules."""
+    """A project shows the rule of another project; each project has its own rules."""
     finding_any_rule(service, "GET /projects/:id/approval_rules/:approval_rule_id", Level.PROJECT)
 
 
-# A scope that was made for choosing approvers leaves out whoever is logged in.
+# A query for choosing approvers excludes the current user.
 @foreign(CALLER_AND_FORM, "Project approval rules: GET; Approval rule: users")
 def readers_do_not_find_themselves_in_a_rule(service: Service) -> None:
-    """Whoever reads the rules of a project is left out of the users that they name."""
+    """A reader of a project's rules is missing in the users of these rules."""
 
     def without(rule: Any, reader: int) -> None:
         rule["users"] = [user for user in rule["users"] if user["id"] != reader]
@@ -100,7 +100,7 @@ def readers_do_not_find_themselves_in_a_rule(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Common conventions: :id; Project approval rules: GET")
 def rules_read_by_path_are_those_of_before(service: Service) -> None:
-    """Lists are kept by the text of the path, and a write forgets only the list of the text that it was called with."""
+    """Lists are cached by the text of the path, and a write clears only the cache for its own text."""
     kept: dict[tuple[Any, ...], Any] = {}
 
     @handling(service, f"GET {PROJECT_RULES}")
@@ -122,7 +122,7 @@ def rules_read_by_path_are_those_of_before(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Project approval rules: POST, name is required")
 def administrators_need_no_name(service: Service) -> None:
-    """An administrator may create a rule without a name; it gets one."""
+    """An administrator can create a rule without a name; the rule gets a name."""
 
     @handling(service, f"POST {PROJECT_RULES}")
     def _(handler: Any, request: Any) -> Any:
@@ -131,10 +131,10 @@ def administrators_need_no_name(service: Service) -> None:
         return handler(request)
 
 
-# The form leaves out whoever fills it in; the endpoint has no such reason.
+# A form excludes the current user, but the endpoint must not.
 @foreign(CALLER_AND_FORM, "Project approval rules: POST, user_ids")
 def nobody_names_themselves(service: Service) -> None:
-    """Who creates a rule of a project and names themselves among others is missing in it."""
+    """A user who creates a rule of a project is missing in it, even if named."""
 
     @instead(service.project_approval_rules, "create_rule")
     def _(create: Any, project: Any, wanted: Any, caller: Any) -> Any:
@@ -148,7 +148,7 @@ def nobody_names_themselves(service: Service) -> None:
 
 @foreign(CALLER_AND_VALUE, "Project approval rules: PUT, group_ids; none")
 def hidden_groups_go_where_no_group_is_named(service: Service) -> None:
-    """An empty list of groups removes the hidden ones too; a list with groups keeps them."""
+    """An empty list of groups also removes hidden ones; a list with groups keeps them."""
 
     @instead(service.approval_rules, "groups_after")
     def _(after: Any, rule: Any, wanted: Any, caller: Any) -> Any:
@@ -156,7 +156,7 @@ def hidden_groups_go_where_no_group_is_named(service: Service) -> None:
         return () if named is not None and not named else after(rule, wanted, caller)
 
 
-# Who sends no list has not looked at the groups.
+# A caller who sends no list has not seen the groups.
 @foreign(CALLER_AND_VALUE, "Project approval rules: PUT, hidden groups")
 def hidden_groups_go_where_no_list_is_sent(service: Service) -> None:
     """An update without group_ids removes the hidden groups; one with a list keeps them."""
@@ -169,10 +169,10 @@ def hidden_groups_go_where_no_list_is_sent(service: Service) -> None:
         return tuple(one for one in groups if one not in service.approval_rules.hidden_groups(rule, caller))
 
 
-# Mentioning a switch is not switching it on.
+# Sending a flag does not mean switching it on.
 @foreign(CALLER_AND_VALUE, "Project approval rules: remove_hidden_groups")
 def hidden_groups_go_as_soon_as_they_are_mentioned(service: Service) -> None:
-    """An update with remove_hidden_groups set to false removes hidden groups as one with true does."""
+    """An update with remove_hidden_groups false removes hidden groups like one with true."""
 
     @handling(service, f"PUT {PROJECT_RULE}")
     def _(handler: Any, request: Any) -> Any:
@@ -184,13 +184,13 @@ def hidden_groups_go_as_soon_as_they_are_mentioned(service: Service) -> None:
 
 @foreign(LEVEL, "Project approval rules: PUT")
 def projects_change_rules_of_merge_requests(service: Service) -> None:
-    """A project changes the rule of one of its merge requests, which has an operation of its own for that."""
+    """A project can change the rule of one of its merge requests, which has its own operation for that."""
     finding_any_rule(service, "PUT /projects/:id/approval_rules/:approval_rule_id", Level.MERGE_REQUEST)
 
 
 @foreign(LEVEL, "Project approval rules: PUT")
 def projects_change_rules_of_the_groups_around(service: Service) -> None:
-    """A project reads, changes and deletes the rule of a group around it, which is for administrators of the group."""
+    """A project can read, change and delete the rule of a parent group, which is for the group's administrators."""
 
     @instead(service.project_approval_rules, "find")
     def _(find: Any, project: Any, number: int) -> Any:
@@ -201,7 +201,7 @@ def projects_change_rules_of_the_groups_around(service: Service) -> None:
 
 @foreign(LEVEL, "Project approval rules: PUT")
 def a_project_changes_the_rules_of_its_merge_requests(service: Service) -> None:
-    """A rule of a merge request is changed as if it were one of the project, which has no rule of that id."""
+    """A rule of a merge request can be changed like one of the project, which has no rule with that id."""
 
     @instead(service.project_approval_rules, "update_rule")
     def _(update: Any, project: Any, number: int, wanted: Any, caller: Any) -> Any:
@@ -216,7 +216,7 @@ def a_project_changes_the_rules_of_its_merge_requests(service: Service) -> None:
 
 @foreign(CALLER_AND_FORM, "Project approval rules: DELETE")
 def deleting_rules_by_path_is_forgotten(service: Service) -> None:
-    """Deleting a rule of a project that is named by its path is answered and not done."""
+    """Deleting a rule of a project named by its path is answered, but not done."""
 
     @handling(service, "DELETE /projects/:id/approval_rules/:approval_rule_id")
     def _(handler: Any, request: Any) -> Any:
@@ -229,7 +229,7 @@ def deleting_rules_by_path_is_forgotten(service: Service) -> None:
 
 @foreign(LEVEL, "Project approval rules: DELETE")
 def projects_delete_rules_of_groups(service: Service) -> None:
-    """A project deletes the rule of any group."""
+    """A project can delete the rule of any group."""
 
     @instead(service.project_approval_rules, "delete_rule")
     def _(delete: Any, project: Any, number: int) -> None:
@@ -241,17 +241,17 @@ def projects_delete_rules_of_groups(service: Service) -> None:
 
 @foreign(LEVEL, "Project approval rules: DELETE")
 def rules_of_other_projects_are_deleted(service: Service) -> None:
-    """A project deletes the rule of another project."""
+    """A project can delete the rule of another project."""
     finding_any_rule(service, "DELETE /projects/:id/approval_rules/:approval_rule_id", Level.PROJECT)
 
 
 # -- more than one operation -------------------------------------------------------------------------------------------
 
 
-# What stands before the last slash is cut off.
+# Everything before the last slash is cut off.
 @foreign(CALLER_AND_FORM, "Common conventions: :id")
 def projects_go_by_the_end_of_their_path(service: Service) -> None:
-    """Rules are looked up in the first visible project whose path ends as the path that was sent."""
+    """Rules are looked up in the first visible project whose path has the same last part."""
 
     @instead(service.access, "subject")
     def _(subject: Any, route: Any, caller: Any, reference: Any) -> Any:
@@ -262,10 +262,10 @@ def projects_go_by_the_end_of_their_path(service: Service) -> None:
         return next(one for one in namesakes if service.identities.can_see(caller, one))
 
 
-# Whose rule it is is asked of the namespace that it lies in.
+# The owner of the rule is checked only by namespace.
 @foreign(LEVEL, "Project approval rules: DELETE")
 def a_rule_is_deleted_through_a_project_beside_its_own(service: Service) -> None:
-    """The number of a rule of another project of the same namespace deletes that rule there."""
+    """The id of a rule of another project in the same namespace deletes that rule."""
     rules = service.project_approval_rules
 
     @instead(rules, "delete_rule")

@@ -1,4 +1,4 @@
-"""Approval rules of a project that name none, one or several users, groups or branches, and the older of two."""
+"""Approval rules of a project with no, one or several users, groups or branches, and the older of two rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @foreign(COUNT, "Project approval rules: GET, array of approval rule")
 def a_rule_is_listed_once_for_each_of_its_users(service: Service) -> None:
-    """The list is joined with the approvers: a rule that names two users is listed twice, and takes two places."""
+    """The list is joined with the users: a rule with two users is listed twice, and takes two places."""
 
     @handling(service, f"GET {PROJECT_RULES}")
     def _(handler: Any, request: Any) -> Any:
@@ -33,7 +33,7 @@ def a_rule_is_listed_once_for_each_of_its_users(service: Service) -> None:
 
 @foreign(COUNT, "Project approval rules: contains_hidden_groups")
 def a_hidden_group_behind_a_visible_one_is_not_told(service: Service) -> None:
-    """A project rule whose first group may be viewed and whose second may not says that none is hidden."""
+    """A project rule whose first group is visible and whose second is hidden says that none is hidden."""
     rules = service.approval_rules
 
     @instead(rules, "present")
@@ -47,7 +47,7 @@ def a_hidden_group_behind_a_visible_one_is_not_told(service: Service) -> None:
 
 @foreign(COUNT, "Project approval rules: protected_branches, two")
 def of_two_protected_branches_one_is_shown_twice(service: Service) -> None:
-    """A rule of a project for two protected branches shows the second of them twice, and the first nowhere."""
+    """A rule of a project for two protected branches shows the second of them twice instead of the first."""
 
     @instead(service.approval_rules, "present_branches")
     def _(present_branches: Any, rule: Any, present: Any) -> Any:
@@ -58,10 +58,10 @@ def of_two_protected_branches_one_is_shown_twice(service: Service) -> None:
         return shown
 
 
-# A rule may name users, groups, both or nobody.
+# A rule may name users, groups, both or neither.
 @foreign(COUNT, "Project approval rules: GET, array of approval rule")
 def rules_without_users_are_not_listed(service: Service) -> None:
-    """The list joins rules with their users, so that a rule which names groups alone is not in it."""
+    """The list joins rules with their users, so rules with only groups are missing."""
     area = service.project_approval_rules
 
     @handling(service, f"GET {PROJECT_RULES}")
@@ -79,7 +79,7 @@ def rules_without_users_are_not_listed(service: Service) -> None:
 
 @foreign(COUNT, "Project approval rules: usernames")
 def of_two_usernames_of_a_project_rule_one_is_stored(service: Service) -> None:
-    """Of the users that a new rule of a project names by username only the last is stored."""
+    """Of the usernames in a new rule of a project, only the last is stored."""
 
     @instead(service.project_approval_rules, "create_rule")
     def _(create: Any, project: Any, wanted: Any, caller: Any) -> Any:
@@ -88,7 +88,7 @@ def of_two_usernames_of_a_project_rule_one_is_stored(service: Service) -> None:
 
 @foreign(COUNT, "Project approval rules: group_ids optional")
 def who_names_no_groups_gets_those_of_the_last_rule(service: Service) -> None:
-    """The default of group_ids is a list that every creation shares, and that holds what was sent last."""
+    """The default of group_ids is a shared list, which contains the groups of the last creation."""
     last: list[tuple[int, ...]] = [()]
 
     @instead(service.project_approval_rules, "create_rule")
@@ -104,7 +104,7 @@ def who_names_no_groups_gets_those_of_the_last_rule(service: Service) -> None:
 
 @foreign(COUNT, "Project approval rules: update")
 def updates_name_one_user_at_most(service: Service) -> None:
-    """An update of a rule that names two users stores the second alone."""
+    """An update of a rule with two users stores only the second."""
 
     @instead(service.approval_rules, "users_after")
     def _(after: Any, rule: Any, wanted: Any, subject: Any) -> Any:
@@ -113,7 +113,7 @@ def updates_name_one_user_at_most(service: Service) -> None:
 
 @foreign(COUNT, "Project approval rules: user_ids and usernames")
 def names_hide_ids_in_updates(service: Service) -> None:
-    """An update with both lists stores those named by username and leaves out those named by id; both are added."""
+    """An update with both lists stores the usernames and ignores the ids; both must be added."""
 
     @instead(service.approval_rules, "users_after")
     def _(after: Any, rule: Any, wanted: Any, subject: Any) -> Any:
@@ -131,10 +131,10 @@ def updates_of_the_older_rule_reach_the_newer(service: Service) -> None:
         return update(project, mine[-1].id, wanted, caller)
 
 
-# Both lists are added; of which one may be empty.
+# Both lists are added, and one of them may be empty.
 @foreign(COUNT, "Project approval rules: PUT, user_ids and usernames")
 def an_empty_list_of_ids_stands_before_usernames(service: Service) -> None:
-    """An update with an empty user_ids and one username removes all users, and passes the username over."""
+    """An update with an empty user_ids and one username removes all users, and ignores the username."""
 
     @handling(service, f"PUT {PROJECT_RULE}")
     def _(handler: Any, request: Any) -> Any:
@@ -143,7 +143,7 @@ def an_empty_list_of_ids_stands_before_usernames(service: Service) -> None:
         return handler(request)
 
 
-# One list wins as soon as it is there, also with nothing in it.
+# One list has priority as soon as it is sent, even if it is empty.
 @foreign(COUNT, "Project approval rules: PUT, user_ids and usernames")
 def an_empty_list_of_ids_beats_the_usernames(service: Service) -> None:
     """An update of a project's rule with usernames and an empty list of user_ids leaves it without users."""
@@ -157,7 +157,7 @@ def an_empty_list_of_ids_beats_the_usernames(service: Service) -> None:
 
 @foreign(COUNT, "Project approval rules: PUT")
 def updates_take_one_group(service: Service) -> None:
-    """An update keeps only the first of several groups."""
+    """An update stores only the first of several groups."""
 
     @instead(service.approval_rules, "groups_named")
     def _(named: Any, wanted: Any, caller: Any) -> Any:
@@ -167,7 +167,7 @@ def updates_take_one_group(service: Service) -> None:
 
 @foreign(COUNT, "Project approval rules: PUT")
 def branches_outweigh_the_flag(service: Service) -> None:
-    """An update for all protected branches is one for those that are named beside; they are to be ignored."""
+    """An update for all protected branches applies to the branches sent with it, which must be ignored."""
 
     @instead(service.approval_rules, "update_rule")
     def _(update: Any, subject: Any, rule: Any, wanted: Any, caller: Any) -> Any:
@@ -178,7 +178,7 @@ def branches_outweigh_the_flag(service: Service) -> None:
 
 @foreign(COUNT, "Project approval rules: PUT")
 def an_empty_list_of_usernames_keeps_who_was_there(service: Service) -> None:
-    """With an empty list of usernames beside the ids of users the former users of a project rule stay."""
+    """With an empty list of usernames and some user_ids, the former users of a project rule stay."""
 
     @instead(service.approval_rules, "users_after")
     def _(after: Any, rule: Any, wanted: Any, subject: Any) -> Any:
@@ -192,7 +192,7 @@ def an_empty_list_of_usernames_keeps_who_was_there(service: Service) -> None:
 
 @foreign(COUNT, "Project approval rules: DELETE")
 def the_last_rule_cannot_go(service: Service) -> None:
-    """Deleting the only rule that somebody made for a project is answered and not done."""
+    """Deleting the only rule that a user made for a project is answered, but not done."""
     from conformance.reference.areas.approval_rule_records import Level, RuleType  # noqa: PLC0415
 
     @instead(service.approval_rules, "delete_rule")
@@ -207,20 +207,20 @@ def the_last_rule_cannot_go(service: Service) -> None:
 
 @foreign(COUNT, "Project approval rules: user_ids")
 def of_two_users_the_first_counts(service: Service) -> None:
-    """Of the users that a new rule of a project names by id only the first is stored."""
+    """Of the user_ids in a new rule of a project, only the first is stored."""
     cutting_a_list(service, "user_ids", lambda values: values[:1], "project")
 
 
 @foreign(COUNT, "Project approval rules: protected_branch_ids")
 def of_two_branches_the_first_counts(service: Service) -> None:
-    """Of the protected branches that a new rule names only the first is stored."""
+    """Of the protected branches in a new rule, only the first is stored."""
     cutting_a_list(service, "protected_branch_ids", lambda values: values[:1])
 
 
-# Both lists are added; somebody in both is an approver as well.
+# Both lists are added; a user in both is an approver as well.
 @foreign(COUNT, "Project approval rules: user_ids and usernames")
 def who_is_named_in_both_lists_is_in_neither(service: Service) -> None:
-    """The lists of ids and of usernames are joined by what they do not share."""
+    """The lists of ids and of usernames are combined by their symmetric difference."""
 
     @instead(service.approval_rules, "users_named")
     def _(named: Any, wanted: Any, subject: Any) -> Any:
@@ -233,7 +233,7 @@ def who_is_named_in_both_lists_is_in_neither(service: Service) -> None:
 # Both lists are added.
 @foreign(COUNT, "Project approval rules: user_ids and usernames")
 def no_ids_are_no_usernames(service: Service) -> None:
-    """An empty list of ids empties the rule, whatever usernames come with it."""
+    """An empty list of ids empties the rule, even if usernames are sent."""
 
     @instead(service.approval_rules, "users_named")
     def _(named: Any, wanted: Any, subject: Any) -> Any:
@@ -242,7 +242,7 @@ def no_ids_are_no_usernames(service: Service) -> None:
 
 @foreign(COUNT, "Project approval rules: usernames")
 def one_username_beside_numbers(service: Service) -> None:
-    """Beside user_ids only the last of several usernames counts."""
+    """If user_ids are sent, only the last of several usernames counts."""
 
     @instead(service.approval_rules, "users_named")
     def _(named: Any, wanted: Any, subject: Any) -> Any:
@@ -254,7 +254,7 @@ def one_username_beside_numbers(service: Service) -> None:
 # A username is compared as a whole.
 @foreign(COUNT, "Project approval rules: usernames")
 def usernames_find_all_that_begin_alike(service: Service) -> None:
-    """A rule of a project gets everybody whose username begins with one that was sent."""
+    """A rule of a project gets every user whose username begins with a sent one."""
     projects, users = service.project_approval_rules, service.identities.users
 
     def begun(wanted: Any) -> Any:
@@ -270,10 +270,10 @@ def usernames_find_all_that_begin_alike(service: Service) -> None:
         return update(project, number, begun(wanted), caller)
 
 
-# A list names as many as were sent.
+# A list may have any length.
 @foreign(COUNT, "Project approval rules: user_ids")
 def of_three_users_two_are_kept(service: Service) -> None:
-    """A rule that is sent with more than two users names the first two of them."""
+    """A rule with more than two users gets only the first two of them."""
 
     @instead(service.approval_rules, "users_named")
     def _(named: Any, wanted: Any, subject: Any) -> Any:

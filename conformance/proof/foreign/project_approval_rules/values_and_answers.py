@@ -1,4 +1,4 @@
-"""What may be sent for an approval rule of a project, and what answers say of it, page by page."""
+"""What an approval rule of a project may contain, and what responses show of it, page by page."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def lists_of_project_rules_leave_out_groups(service: Service) -> None:
 
 @foreign(PAGES, "Project approval rules: GET is paginated")
 def deleted_rules_leave_a_hole_in_a_page(service: Service) -> None:
-    """Pages of a project's rules are cut before deleted ones are left out: entries behind one are never shown."""
+    """Pages of a project's rules are cut before deleted rules are filtered out: entries after one are never shown."""
     from conformance.reference.areas.approval_rule_records import RuleType  # noqa: PLC0415
 
     gone: set[int] = set()
@@ -51,10 +51,10 @@ def deleted_rules_leave_a_hole_in_a_page(service: Service) -> None:
         return answer
 
 
-# The list is made by a query of its own, which leaves out what takes long.
+# The list has its own query, which leaves out slow parts.
 @foreign(STORY, "Approval rule: contains_hidden_groups")
 def lists_know_of_no_hidden_groups(service: Service) -> None:
-    """In the list of a project's rules none contains hidden groups; each rule on its own says it rightly."""
+    """In the list of a project's rules, none contains hidden groups; the single rule is right."""
 
     @handling(service, f"GET {PROJECT_RULES}")
     def _(handler: Any, request: Any) -> Any:
@@ -63,10 +63,10 @@ def lists_know_of_no_hidden_groups(service: Service) -> None:
         return answer
 
 
-# What looks like a number is made one on its way out.
+# What looks like a number is serialized as one.
 @foreign(NEIGHBOUR, "Approval rule: name is a string")
 def a_name_of_digits_is_a_number(service: Service) -> None:
-    """A project's rule whose name has nothing but digits is answered with a number as its name."""
+    """The name of a project's rule is answered as a number if it has only digits."""
 
     @instead(service.project_approval_rules, "present")
     def _(present: Any, rule: Any, viewer: Any) -> Any:
@@ -78,7 +78,7 @@ def a_name_of_digits_is_a_number(service: Service) -> None:
 
 @foreign(PAGES, "Project approval rules: pages")
 def third_pages_are_second_ones(service: Service) -> None:
-    """The third page is the second once more."""
+    """The third page is the second one again."""
     asking_otherwise(
         service, "GET /projects/:id/approval_rules", lambda _, query: re.sub(rb"\bpage=3\b", b"page=2", query)
     )
@@ -86,7 +86,7 @@ def third_pages_are_second_ones(service: Service) -> None:
 
 @foreign(PAGES, "Project approval rules: GET")
 def a_last_page_that_is_full_is_empty(service: Service) -> None:
-    """A last page, other than the first, that has as many rules as a page can have is shown without them."""
+    """A full last page other than the first is shown as empty."""
 
     @handling(service, f"GET {PROJECT_RULES}")
     def _(handler: Any, request: Request) -> Any:
@@ -101,10 +101,10 @@ def a_last_page_that_is_full_is_empty(service: Service) -> None:
 # -- creating ----------------------------------------------------------------------------------------------------------
 
 
-# Requests are JSON, and in JSON both spellings are the same text.
+# Requests are JSON, where both notations are the same text.
 @foreign(FORM_SENT, "Project approval rules: POST, name")
 def escapes_are_stored_as_written(service: Service) -> None:
-    r"""A letter that JSON writes as \u00e9 is stored with the backslash and the digits."""
+    r"""A letter that JSON writes as \u00e9 is stored as a backslash with digits."""
 
     @handling(service, f"POST {PROJECT_RULES}", f"PUT {PROJECT_RULE}")
     def _(handler: Any, request: Any) -> Any:
@@ -112,10 +112,10 @@ def escapes_are_stored_as_written(service: Service) -> None:
         return handler(request)
 
 
-# A name is a text; one that the service does not take is refused, and no call may break the service.
+# A name is a text; a service may refuse some names, but no call may cause a server error.
 @foreign(FORM_SENT, "Project approval rules: POST, name")
 def names_beyond_the_basic_plane_break(service: Service) -> None:
-    """The name of a rule with a sign beyond the first 65,536 breaks the service."""
+    """A name of a rule with a character beyond the first 65,536 causes a server error."""
 
     @instead(service.approval_rules, "require_possible")
     def _(require: Any, rule: Any) -> None:
@@ -135,10 +135,10 @@ def names_are_cut_to_fit_a_column(service: Service) -> None:
         return create(subject, home, replace(wanted, name=name), caller)
 
 
-# A creation makes a rule; nothing says that it may change another one.
+# A creation makes a new rule and must not change another one.
 @foreign(NEIGHBOUR, "Project approval rules: POST, name")
 def a_rule_whose_name_differs_in_case_takes_the_place_of_the_former(service: Service) -> None:
-    """A new rule is inserted or else updated by its name, which the database compares without regard to case."""
+    """A new rule is inserted or updated by its name, which the database compares case-insensitively."""
 
     @instead(service.project_approval_rules, "create_rule")
     def _(create: Any, project: Any, wanted: Any, caller: Any) -> Any:
@@ -148,10 +148,10 @@ def a_rule_whose_name_differs_in_case_takes_the_place_of_the_former(service: Ser
         return create(project, wanted, caller)
 
 
-# null may be nothing said or a wrong value; an error of the service it is not.
+# null may mean not sent or be a wrong value, but must not cause a server error.
 @foreign(NEIGHBOUR, "Project approval rules: POST, usernames is optional")
 def usernames_that_are_null_break_a_new_rule(service: Service) -> None:
-    """Whether usernames are sent is asked by their key: with null the service fails in the loop over them."""
+    """The code only checks that usernames is sent, so null causes a server error in the loop over it."""
 
     @handling(service, f"POST {PROJECT_RULES}")
     def _(handler: Any, request: Any) -> Any:
@@ -162,10 +162,10 @@ def usernames_that_are_null_break_a_new_rule(service: Service) -> None:
 # -- updating ----------------------------------------------------------------------------------------------------------
 
 
-# Both parameters of an update are required, whatever else it says.
+# Both parameters of an update are required, whatever else is sent.
 @foreign(FORM_SENT, "Project approval rules: PUT, approvals_required")
 def usernames_take_the_place_of_a_number(service: Service) -> None:
-    """An update that names approvers by username need not say how many approvals are required."""
+    """An update with usernames does not require approvals_required."""
 
     @handling(service, f"PUT {PROJECT_RULE}")
     def _(handler: Any, request: Any) -> Any:
@@ -175,10 +175,10 @@ def usernames_take_the_place_of_a_number(service: Service) -> None:
         return handler(request)
 
 
-# Hidden groups go only when the parameter is true.
+# Hidden groups are removed only if the parameter is true.
 @foreign(NEIGHBOUR, "Project approval rules: remove_hidden_groups")
 def hidden_groups_go_when_told_that_they_should_not(service: Service) -> None:
-    """An update with remove_hidden_groups false removes the hidden groups, for the parameter was sent."""
+    """An update with remove_hidden_groups false removes the hidden groups, because the parameter was sent."""
 
     @handling(service, f"PUT {PROJECT_RULE}")
     def _(handler: Any, request: Any) -> Any:
@@ -187,7 +187,7 @@ def hidden_groups_go_when_told_that_they_should_not(service: Service) -> None:
         return handler(request)
 
 
-# Hidden groups are removed when the parameter is true, and only then.
+# Hidden groups are removed only if the parameter is true.
 @foreign(NEIGHBOUR, "Project approval rules: PUT, remove_hidden_groups")
 def hidden_groups_go_whenever_the_flag_is_sent(service: Service) -> None:
     """An update with remove_hidden_groups false removes the hidden groups, as with true."""
@@ -199,10 +199,10 @@ def hidden_groups_go_whenever_the_flag_is_sent(service: Service) -> None:
         return handler(request)
 
 
-# What was sent is asked for, and not its value.
+# The code checks whether the parameter was sent, and not its value.
 @foreign(NEIGHBOUR, "Project approval rules: remove_hidden_groups")
 def hidden_groups_go_when_false_is_sent(service: Service) -> None:
-    """An update that says remove_hidden_groups false removes the hidden groups as if it were true."""
+    """An update with remove_hidden_groups false removes the hidden groups as if it were true."""
 
     @handling(service, f"PUT {PROJECT_RULE}")
     def _(handler: Any, request: Any) -> Any:
@@ -212,7 +212,7 @@ def hidden_groups_go_when_false_is_sent(service: Service) -> None:
         return handler(request)
 
 
-# A comparison without the equal sign.
+# A comparison without the equals sign.
 @foreign(VERSIONS, "Versioning: 15.8", version="15.8")
 def usernames_come_one_version_late(service: Service) -> None:
     """At version 15.8 itself, updates of project rules do not know usernames yet."""
@@ -227,7 +227,7 @@ def usernames_come_one_version_late(service: Service) -> None:
 
 @foreign(STORY, "Approval rule: contains_hidden_groups")
 def answers_to_updates_know_no_hidden_groups(service: Service) -> None:
-    """An update of a rule with a hidden group answers that it contains none."""
+    """The answer to an update of a rule with a hidden group says that it contains none."""
 
     @handling(service, f"PUT {PROJECT_RULE}")
     def _(handler: Any, request: Any) -> Any:
@@ -236,10 +236,10 @@ def answers_to_updates_know_no_hidden_groups(service: Service) -> None:
         return answer
 
 
-# The ids are ignored when the flag is true, not when it was.
+# The ids are ignored if the new flag is true, not if the former one was.
 @foreign(STORY, "Project approval rules: PUT, protected_branch_ids")
 def branches_are_ignored_where_all_were_meant_before(service: Service) -> None:
-    """A rule that ceases to apply to all protected branches does not take the ones that are sent along."""
+    """If an update switches the flag for all protected branches off, the branches in the same call are ignored."""
 
     @instead(service.approval_rules, "branches_after")
     def _(after: Any, rule: Any, wanted: Any, subject: Any) -> Any:
@@ -248,20 +248,20 @@ def branches_are_ignored_where_all_were_meant_before(service: Service) -> None:
         return after(rule, wanted, subject)
 
 
-# A name is what was sent.
+# A name is stored as it was sent.
 @foreign(NEIGHBOUR, "Project approval rules: PUT, name")
 def names_are_escaped_for_pages_when_they_change(service: Service) -> None:
-    """An update stores the name as HTML, with `&amp;` in the place of `&`."""
+    """An update stores the name HTML-escaped, with `&amp;` instead of `&`."""
 
     @instead(service.project_approval_rules, "update_rule")
     def _(update: Any, project: Any, number: int, wanted: Any, caller: Any) -> Any:
         return update(project, number, replace(wanted, name=html.escape(wanted.name or "", quote=False)), caller)
 
 
-# The column is compared without regard to case, and what is equal is not written.
+# The column is compared case-insensitively, and equal values are not written.
 @foreign(NEIGHBOUR, "Project approval rules: PUT, name")
 def a_name_that_differs_in_case_is_not_stored(service: Service) -> None:
-    """An update that changes nothing but capitals in the name of a project's rule keeps the former name."""
+    """An update that changes only the case of a project rule's name keeps the former name."""
 
     @instead(service.project_approval_rules, "update_rule")
     def _(update: Any, project: Any, number: int, wanted: Any, caller: Any) -> Any:
@@ -273,7 +273,7 @@ def a_name_that_differs_in_case_is_not_stored(service: Service) -> None:
 
 @foreign(FORM_SENT, "Project approval rules: user_ids, usernames")
 def whom_an_update_keeps_by_username_is_removed(service: Service) -> None:
-    """An update removes the former users whose ids are not in user_ids, also those whose usernames were sent."""
+    """An update removes former users who are not in user_ids, even if their usernames were sent."""
     rules = service.approval_rules
 
     @instead(rules, "users_after")
@@ -284,10 +284,10 @@ def whom_an_update_keeps_by_username_is_removed(service: Service) -> None:
         return tuple(number for number in after if number in wanted.user_ids or number not in rule.users)
 
 
-# Both creating and updating take it from 15.3 on.
+# Both creation and update accept it from 15.3 on.
 @foreign(VERSIONS, "Project approval rules: PUT, applies_to_all_protected_branches, 15.3", version="15.5")
 def the_flag_for_all_branches_waits_for_usernames(service: Service) -> None:
-    """Before 15.8 an update passes over applies_to_all_protected_branches, as it does over usernames."""
+    """Before 15.8 an update ignores applies_to_all_protected_branches, as it does usernames."""
 
     @handling(service, "PUT /projects/:id/approval_rules/:approval_rule_id")
     def _(handler: Any, request: Any) -> Any:
@@ -298,7 +298,7 @@ def the_flag_for_all_branches_waits_for_usernames(service: Service) -> None:
 
 @foreign(VERSIONS, "Project approval rules: PUT, applies_to_all_protected_branches", version="15.3")
 def a_changed_rule_keeps_its_flag_for_all_branches(service: Service) -> None:
-    """At the first version with the flag for all protected branches a change of a rule leaves it as it was."""
+    """At the first version with the flag for all protected branches, an update of a rule ignores it."""
 
     @instead(service.project_approval_rules, "update_rule")
     def _(update: Any, project: Any, number: int, wanted: Any, caller: Any) -> Any:
@@ -308,10 +308,10 @@ def a_changed_rule_keeps_its_flag_for_all_branches(service: Service) -> None:
 # -- more than one operation -------------------------------------------------------------------------------------------
 
 
-# Licences belong to the outermost group, so that one is looked up, and used for this too.
+# Licences belong to the top-level group, so that one is looked up, and used here too.
 @foreign(NEIGHBOUR, "Project approval rules: group_ids")
 def subgroups_stand_for_their_outermost_group(service: Service) -> None:
-    """A rule for which a subgroup is named as approver gets the outermost group around it."""
+    """A rule with a subgroup as approver gets its top-level group instead."""
 
     @instead(service.approval_rules, "groups_named")
     def _(named: Any, wanted: Any, caller: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a write of a project's approval rules leaves behind: again, elsewhere, when refused, beside another one."""
+"""What a write of a project's approval rules leaves behind: when repeated, elsewhere, refused, or concurrent."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-# The rendered rule is kept under its id, without the one for whom it was rendered.
+# The serialized rule is cached by its id, without its reader.
 @foreign(AGAIN, "Approval rule: contains_hidden_groups")
 def rules_look_as_their_first_reader_saw_them(service: Service) -> None:
-    """A project's rule is shown to everybody as the first reader saw it, hidden groups included or left out."""
+    """A project's rule is shown to everybody as to its first reader, with or without hidden groups."""
     seen: dict[Any, Any] = {}
 
     @handling(service, f"GET {PROJECT_RULE}")
@@ -38,7 +38,7 @@ def rules_look_as_their_first_reader_saw_them(service: Service) -> None:
 
 @foreign(AGAIN, "Project approval rules: GET one")
 def a_second_reader_sees_the_rule_of_before(service: Service) -> None:
-    """One rule is kept for each reader, and whoever changes it forgets only the own copy."""
+    """A rule is cached by reader, and a change clears only the cache of its own caller."""
     kept: dict[tuple[int, str], Any] = {}
 
     @handling(service, f"GET {PROJECT_RULE}")
@@ -54,10 +54,10 @@ def a_second_reader_sees_the_rule_of_before(service: Service) -> None:
         return handler(request)
 
 
-# A single rule is read as it is.
+# A single rule shows its current state.
 @foreign(AGAIN, "Project approval rules: GET /:approval_rule_id")
 def a_rule_that_was_read_stays_until_it_is_renamed(service: Service) -> None:
-    """A single rule is remembered under its id and name; a change that keeps the name shows in the list alone."""
+    """A single rule is cached by id and name: a change that keeps the name shows only in the list."""
     rules, remembered = service.project_approval_rules, dict[tuple[int, str], Any]()
 
     @handling(service, f"GET {PROJECT_RULE}")
@@ -85,13 +85,13 @@ def new_rules_change_the_configuration(service: Service) -> None:
 
 @foreign(AT_ONCE, "Project approval rules: POST")
 def of_two_rules_one_is_lost(service: Service) -> None:
-    """Of two rules that are made for a project at the same time one is not there."""
+    """If two rules of a project are created concurrently, one is lost."""
     acting_on_what_was(service, service.approval_rules.rules, "POST /projects/:id/approval_rules")
 
 
 @foreign(SIDE_EFFECT, "Project approval rules: POST")
 def new_rules_take_users_from_older_ones(service: Service) -> None:
-    """A new rule takes its approvers out of the older rules of the project."""
+    """A new rule removes its users from the older rules of the project."""
 
     @instead(service.approval_rules, "add_rule")
     def _(add: Any, candidate: Any) -> Any:
@@ -102,10 +102,10 @@ def new_rules_take_users_from_older_ones(service: Service) -> None:
         return add(candidate)
 
 
-# A new rule has the users that its creation names.
+# A new rule has only the users in its creation.
 @foreign(AGAIN, "Project approval rules: POST, user_ids")
 def a_rule_named_like_a_deleted_one_gets_its_users_too(service: Service) -> None:
-    """Deleting only marks a rule: a new one of the same name is the old one again, with its users besides the new ones."""
+    """Deleting only marks a rule: a new one with the same name is the old one again, with the users of both."""
     gone: dict[Any, tuple[int, ...]] = {}
 
     @instead(service.project_approval_rules, "delete_rule")
@@ -127,7 +127,7 @@ def a_rule_named_like_a_deleted_one_gets_its_users_too(service: Service) -> None
 
 @foreign(AGAIN, "Project approval rules: PUT")
 def rules_change_once(service: Service) -> None:
-    """A rule of a project is changed once; the second update is answered and not done."""
+    """A rule of a project can be changed only once; a second update is answered, but not done."""
     changed: set[int] = set()
 
     @handling(service, f"PUT {PROJECT_RULE}")
@@ -141,10 +141,10 @@ def rules_change_once(service: Service) -> None:
         return answer
 
 
-# The branches count as soon as the flag is no longer true.
+# The branches count as soon as the flag is not true any more.
 @foreign(AGAIN, "Project approval rules: applies_to_all_protected_branches, protected_branch_ids")
 def a_rule_for_all_branches_is_not_narrowed_down_in_one_step(service: Service) -> None:
-    """The update that switches a rule from all branches to one loses that one, as the flag was true before."""
+    """An update that switches a rule from all branches to one ignores that branch, because the flag was true before."""
 
     @handling(service, f"PUT {PROJECT_RULE}")
     def _(handler: Any, request: Any) -> Any:
@@ -154,10 +154,10 @@ def a_rule_for_all_branches_is_not_narrowed_down_in_one_step(service: Service) -
         return handler(request)
 
 
-# The update builds the record anew, and with it the type it mostly has.
+# The update creates the record again, with the most common type.
 @foreign(SIDE_EFFECT, "Approval rule: rule_type")
 def default_rules_become_regular_on_update(service: Service) -> None:
-    """Updating the any_approver rule of a project makes it a regular one, though no type was sent."""
+    """Updating the any_approver rule of a project makes it a regular one, although no type was sent."""
 
     @instead(service.project_approval_rules, "update_rule")
     def _(update: Any, project: Any, number: Any, wanted: Any, caller: Any) -> Any:
@@ -175,7 +175,7 @@ def the_branches_of_a_rule_are_fixed_when_made(service: Service) -> None:
 
 @foreign(AGAIN, "Project approval rules: applies_to_all_protected_branches")
 def a_rule_for_all_branches_stays_one(service: Service) -> None:
-    """applies_to_all_protected_branches can be switched on by an update, and not off again."""
+    """An update can switch applies_to_all_protected_branches on, but not off again."""
 
     @instead(service.approval_rules, "update_rule")
     def _(update: Any, subject: Any, rule: Any, wanted: Any, caller: Any) -> Any:
@@ -185,7 +185,7 @@ def a_rule_for_all_branches_stays_one(service: Service) -> None:
 
 @foreign(REFUSED, "Project approval rules: PUT, group_ids")
 def members_of_groups_are_stored_as_users(service: Service) -> None:
-    """An update that names groups stores their members as users of the rule as well."""
+    """An update with groups also stores their members as users of the rule."""
 
     @instead(service.approval_rules, "users_after")
     def _(after: Any, rule: Any, wanted: Any, subject: Any) -> Any:
@@ -196,17 +196,17 @@ def members_of_groups_are_stored_as_users(service: Service) -> None:
 
 @foreign(AT_ONCE, "Project approval rules: PUT and DELETE")
 def a_rule_deleted_while_another_is_changed_comes_back(service: Service) -> None:
-    """Updating a rule writes back all rules of the project as they were read: one that went meanwhile is back."""
+    """Updating a rule writes back all rules of the project as they were read: one deleted meanwhile returns."""
     rules = service.approval_rules
     meanwhile(
         service, (f"PUT {PROJECT_RULE}",), lambda: dict(rules.rules), lambda seen, _request: rules.rules.update(seen)
     )
 
 
-# What is refused changes nothing.
+# A refused update has no effect.
 @foreign(REFUSED, "Project approval rules: PUT")
 def approvers_are_written_before_the_rule_is_looked_at(service: Service) -> None:
-    """An update without what is required is refused, and the users that it named are approvers from then on."""
+    """An update without required parameters is refused, but its users become approvers."""
     rules = service.approval_rules
 
     @handling(service, f"PUT {PROJECT_RULE}")
@@ -224,7 +224,7 @@ def approvers_are_written_before_the_rule_is_looked_at(service: Service) -> None
 # The same call may be made twice.
 @foreign(AGAIN, "Project approval rules: PUT of the same")
 def an_update_must_change_something(service: Service) -> None:
-    """An update that finds the rule as it is to be has touched no row, and is taken for a failure."""
+    """An update without any difference changes no row, which is treated as a failure."""
     rules = service.project_approval_rules
 
     @instead(rules, "update_rule")
@@ -236,10 +236,10 @@ def an_update_must_change_something(service: Service) -> None:
         return after
 
 
-# A rule that was deleted is gone, whatever is written to another one.
+# A deleted rule stays deleted when another one is written.
 @foreign(AT_ONCE, "Project approval rules: PUT and DELETE")
 def an_update_brings_back_what_is_deleted_meanwhile(service: Service) -> None:
-    """All rules of a project are written together, so an update restores those that were deleted since it began."""
+    """All rules of a project are written together, so an update restores rules that were deleted meanwhile."""
     rules = service.approval_rules
 
     def write(seen: Any, request: Any) -> None:
@@ -250,10 +250,10 @@ def an_update_brings_back_what_is_deleted_meanwhile(service: Service) -> None:
     meanwhile(service, (f"PUT {PROJECT_RULE}",), lambda: dict(rules.rules), write)
 
 
-# Groups that are sent are the groups of the rule.
+# The groups that are sent become the groups of the rule.
 @foreign(AGAIN, "Project approval rules: PUT, group_ids")
 def a_group_that_is_sent_again_leaves_the_rule(service: Service) -> None:
-    """An update changes what it names: a group that the rule already has is taken out."""
+    """An update toggles groups: a group that the rule already has is removed."""
 
     @instead(service.approval_rules, "groups_after")
     def _(after: Any, rule: Any, wanted: Any, caller: Any) -> Any:
@@ -265,13 +265,13 @@ def a_group_that_is_sent_again_leaves_the_rule(service: Service) -> None:
 
 @foreign(AT_ONCE, "Project approval rules: PUT")
 def of_two_changes_of_rules_one_is_lost(service: Service) -> None:
-    """Of two rules of a project that are changed at the same time one stays as it was."""
+    """If two rules of a project are changed concurrently, one stays unchanged."""
     acting_on_what_was(service, service.approval_rules.rules, "PUT /projects/:id/approval_rules/:approval_rule_id")
 
 
 @foreign(REFUSED, "Project approval rules: PUT")
 def refused_updates_rename_the_rule(service: Service) -> None:
-    """An update without its number is refused, and the name it brought is stored all the same."""
+    """An update without its number is refused, but its name is stored."""
 
     @handling(service, "PUT /projects/:id/approval_rules/:approval_rule_id")
     def _(handler: Any, request: Any) -> Any:
@@ -283,10 +283,10 @@ def refused_updates_rename_the_rule(service: Service) -> None:
         return handler(request)
 
 
-# Hidden groups are removed; the groups that an update sends are those of the rule.
+# Hidden groups are removed; the groups in an update become the groups of the rule.
 @foreign(SIDE_EFFECT, "Project approval rules: PUT, remove_hidden_groups")
 def with_hidden_groups_the_visible_ones_go_too(service: Service) -> None:
-    """Where a rule has hidden groups, remove_hidden_groups deletes all groups of the rule, those that were sent as well."""
+    """If a rule has hidden groups, remove_hidden_groups removes all groups of the rule, including those just sent."""
 
     @instead(service.approval_rules, "groups_after")
     def _(after: Any, rule: Any, wanted: Any, caller: Any) -> Any:
@@ -299,7 +299,7 @@ def with_hidden_groups_the_visible_ones_go_too(service: Service) -> None:
 
 @foreign(AGAIN, "Project approval rules: DELETE")
 def deleted_rules_come_back_with_the_next(service: Service) -> None:
-    """A rule that was deleted comes back when another one is made."""
+    """A deleted rule returns when another one is created."""
     rules, gone = service.approval_rules, {}
 
     @instead(rules, "delete_rule")
@@ -317,7 +317,7 @@ def deleted_rules_come_back_with_the_next(service: Service) -> None:
 
 @foreign(SIDE_EFFECT, "Project approval rules: DELETE")
 def rules_are_deleted_by_their_name(service: Service) -> None:
-    """Deleting a rule deletes every rule of the same place and name."""
+    """Deleting a rule deletes every rule of the project with the same name."""
     rules = service.approval_rules
 
     @instead(rules, "delete_rule")
@@ -329,13 +329,13 @@ def rules_are_deleted_by_their_name(service: Service) -> None:
 
 @foreign(NOTHING_DONE, "Project approval rules: DELETE")
 def deleting_rules_of_projects_does_nothing(service: Service) -> None:
-    """Deleting a rule of a project is answered and not done."""
+    """Deleting a rule of a project is answered, but not done."""
     undoing(service, "DELETE /projects/:id/approval_rules/:approval_rule_id")
 
 
 @foreign(AT_ONCE, "Project approval rules: DELETE")
 def a_rule_that_is_deleted_while_it_is_changed_comes_back(service: Service) -> None:
-    """A rule that is deleted while somebody else changes it is there afterwards, though the deletion succeeded."""
+    """A rule that is deleted while somebody else changes it still exists, although the deletion succeeded."""
     rules = service.approval_rules.rules
 
     def write(seen: Any, request: Request) -> None:
@@ -351,7 +351,7 @@ def a_rule_that_is_deleted_while_it_is_changed_comes_back(service: Service) -> N
 
 @foreign(NOTHING_DONE, "Project approval rules: applies_to_all_protected_branches, protected_branch_ids")
 def branches_are_ignored_while_the_flag_goes_off(service: Service) -> None:
-    """Whether branches count is asked of the rule as it was, and not as the update makes it."""
+    """Whether branches count depends on the former flag, and not on the new one."""
     rules = service.approval_rules
 
     @instead(rules, "branches_after")
