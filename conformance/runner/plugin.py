@@ -316,7 +316,7 @@ def _end_last_test(session: pytest.Session, state: Session) -> None:
         if running is not None and _RERUNS in item.stash and id_of(item) not in state.writer.ended:
             running.test.results.leave_open(Reason.INTERRUPTED, "the run was interrupted")
             running.end()
-            _ended(item, state, running.test, is_last=True)
+            _ended(item, state, running.test, is_interrupted=True)
     enter(None)
 
 
@@ -408,10 +408,12 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     return result
 
 
-def _ended(item: pytest.Item, session: Session, test: TestContext, *, is_last: bool = False) -> None:
+def _ended(item: pytest.Item, session: Session, test: TestContext, *, is_interrupted: bool = False) -> None:
     """Write the result of a test, or keep it where the test will run again."""
     reruns, lines = item.stash[_RERUNS], session.writer.release()
-    is_last = is_last or session.stopped is not None
+    is_last = is_interrupted or session.stopped is not None
+    if is_interrupted:
+        lines = reruns.unconfirmed(lines)
     counting = reruns.lines_at_last(lines) if is_last else reruns.lines_after(lines, test)
     for line in counting or ():
         session.writer.write(line)

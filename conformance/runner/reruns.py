@@ -166,6 +166,18 @@ class Reruns:
         """Given the lines of an ended attempt after which none can follow, return the lines that count."""
         return self._result(_Attempt(lines)).lines
 
+    def unconfirmed(self, lines: Sequence[Line]) -> Sequence[Line]:
+        """Return the lines of an interrupted attempt: what failed only in it, and cannot be tried again, is unstable."""
+        if not self.confirms or self._first is not None or self._stand_in is not None:
+            return lines
+        detail = "it failed, and the run was interrupted before the test ran once more"
+        return [
+            replace(line, outcome=Outcome.UNSTABLE, detail=detail)
+            if isinstance(line, Check) and line.outcome is Outcome.FAILED
+            else line
+            for line in lines
+        ]
+
     def _result(self, last: _Attempt) -> _Attempt:
         if self._best is not None and self._stand_in is not None:
             found = _better(self._best, last, self._stand_in.what)
@@ -249,8 +261,10 @@ def _confirmed(first: _Attempt, second: _Attempt) -> _Attempt:
 
 
 def _is_wrongly_served_write(check: Check) -> bool:
-    """Tell whether a check failed because a write was served with a wrong status."""
+    """Tell whether a check failed because a write was served with a wrong status; a page may be of a gateway."""
     if not check.evidence or check.evidence[-1].request.startswith(("GET ", "HEAD ")):
+        return False
+    if (check.evidence[-1].response_body or "").lstrip().startswith("<"):
         return False
     status = check.evidence[-1].status
     return status is not None and status // 100 == _SERVED and check.actual == f"status {status}"

@@ -19,12 +19,13 @@ HELD = Check(REQUIREMENT, Outcome.PASSED, TEST)
 GONE = Check(REQUIREMENT, Outcome.INCONCLUSIVE, TEST, Reason.VACUOUS, "there is no such rule")
 
 
-def failed_by(request: str, status: int) -> Check:
-    shown = Evidence("maintainer", request, None, status, None, 1.0, f"curl {request}")
+def failed_by(request: str, status: int, body: str | None = None) -> Check:
+    shown = Evidence("maintainer", request, None, status, body, 1.0, f"curl {request}")
     return Check(REQUIREMENT, Outcome.FAILED, TEST, expected="a refusal", actual=f"status {status}", evidence=(shown,))
 
 
 DELETED, READ = failed_by("DELETE /api/v4/rules/1", 204), failed_by("GET /api/v4/rules/1", 200)
+PAGE = failed_by("DELETE /api/v4/rules/1", 200, "<!doctype html><title>Sign in</title>")
 
 
 @pytest.mark.parametrize(
@@ -34,8 +35,9 @@ DELETED, READ = failed_by("DELETE /api/v4/rules/1", 204), failed_by("GET /api/v4
         (DELETED, HELD, Outcome.UNSTABLE),
         (DELETED, GONE, Outcome.FAILED),
         (READ, GONE, Outcome.UNSTABLE),
+        (PAGE, GONE, Outcome.UNSTABLE),
     ],
-    ids=["failed-twice", "held-then", "took-away-what-it-was-sent-to", "read-what-is-gone"],
+    ids=["failed-twice", "held-then", "took-away-what-it-was-sent-to", "read-what-is-gone", "a-page-of-a-gateway"],
 )
 def test_a_failure_counts_unless_it_can_be_observed_again_and_then_holds(
     first: Check, second: Check, expected: Outcome
@@ -48,3 +50,11 @@ def test_a_failure_counts_unless_it_can_be_observed_again_and_then_holds(
     counted = reruns.lines_after(lines, test) or ()
     assert expected in [line.outcome for line in counted if isinstance(line, Check)]
     assert [line.outcome for line in counted if isinstance(line, TestEnd)] == [TestOutcome(expected.value)]
+
+
+def test_what_failed_in_an_interrupted_attempt_alone_is_unstable() -> None:
+    reruns = Reruns(confirms=True, most=0, area="merge-request-approvals", elsewhere=Elsewhere())
+    lines = reruns.lines_at_last(reruns.unconfirmed([DELETED, TestEnd(TEST, TestOutcome.INCONCLUSIVE)]))
+    assert [line.outcome for line in lines] == [Outcome.UNSTABLE, TestOutcome.INCONCLUSIVE]
+    again = Reruns(confirms=False, most=0, area="merge-request-approvals", elsewhere=Elsewhere())
+    assert [line.outcome for line in again.unconfirmed([DELETED])] == [Outcome.FAILED], "nothing is tried once more"
