@@ -410,10 +410,9 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 def _ended(item: pytest.Item, session: Session, test: TestContext, *, is_interrupted: bool = False) -> None:
     """Write the result of a test, or keep it where the test will run again."""
-    reruns, lines = item.stash[_RERUNS], session.writer.release()
+    reruns, released = item.stash[_RERUNS], session.writer.release()
+    lines = reruns.unconfirmed(released) if is_interrupted else released
     is_last = is_interrupted or session.stopped is not None
-    if is_interrupted:
-        lines = reruns.unconfirmed(lines)
     counting = reruns.lines_at_last(lines) if is_last else reruns.lines_after(lines, test)
     for line in counting or ():
         session.writer.write(line)

@@ -167,7 +167,7 @@ class Reruns:
         return self._result(_Attempt(lines)).lines
 
     def unconfirmed(self, lines: Sequence[Line]) -> Sequence[Line]:
-        """Return the lines of an interrupted attempt: what failed only in it, and cannot be tried again, is unstable."""
+        """Return the lines of an interrupted attempt: what failed only in it is unstable, since nobody tried again."""
         if not self.confirms or self._first is not None or self._stand_in is not None:
             return lines
         detail = "it failed, and the run was interrupted before the test ran once more"
