@@ -92,8 +92,8 @@ def _head(facts: Facts, text: _Text, folder: Path) -> Iterator[str]:
     if result.beside_known is not None:
         waiting = sum(bool(row.waits_for) and row.is_gap for row in result.rows)
         these = f", and {plural(waiting, 'requirement')} waiting for them," if waiting else ""
-        told = f"All failures are in the baseline. Beside them{these} the run is {result.beside_known}"
-        yield from _wrapped(f"{told}: exit code {int(result.exit_code)}.", "")
+        told = f"All failures are in the baseline. Without them{these} the verdict is: {result.beside_known}"
+        yield from _wrapped(f"{told} (exit code {int(result.exit_code)}).", "")
     for name, words in facts.headline.items():
         yield from _said(name, words, folder)
     if facts.drawn_in_words:

@@ -15,7 +15,7 @@ from conformance.results.text import plural
 from conformance.target import Profile, load_profile
 from conformance.target.check import as_table, check_profile
 from conformance.target.profile import AUTO, base_url_from
-from conformance.target.readings import State
+from conformance.target.readings import Finding, State
 from conformance.target.version import resolved
 
 if TYPE_CHECKING:
@@ -63,21 +63,22 @@ def reference_target(options: Options, judged_by: Version | None) -> Iterator[Pr
         yield replace(profile, version=judged_by, version_source=source, features=features)
 
 
-def contradictions(profile: Profile, client: Client, options: Options) -> tuple[str, ...]:
+def doubts(profile: Profile, client: Client, options: Options) -> tuple[Finding, ...]:
     """
-    Check a profile against its target with reads only, and return each contradiction as a sentence.
+    Check a profile against its target with reads only; return each contradiction, and what the target has not any more.
 
     Raise TargetError with a table of the contradictions unless the operator forces the run.
     """
     worlds = range(min(options.workers, len(profile.worlds) + 1))
-    wrong = [one for one in check_profile(profile, client, worlds) if one.state is State.CONTRADICTED]
+    found = [one for one in check_profile(profile, client, worlds) if one.state in (State.CONTRADICTED, State.GONE)]
+    wrong = [one for one in found if one.state is State.CONTRADICTED]
     if wrong and not options.force:
         raise TargetError(
             f"The target contradicts the profile in {plural(len(wrong), 'place')}, so that what fails need not be "
             f"the service:\n{as_table(wrong)}\n`conformance target --check FILE --fix` writes what could be found "
             "out; --force runs all the same."
         )
-    return tuple(f"{finding.place}: {finding.detail}" for finding in wrong)
+    return tuple(found)
 
 
 def _declared(options: Options) -> Profile | None:

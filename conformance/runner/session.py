@@ -29,13 +29,14 @@ from conformance.results.verdicts import RunResult, RunVerdict
 from conformance.runner.absent import know_absent, look_for_absent
 from conformance.runner.header import Beginning, header_of
 from conformance.runner.precautions import Precautions, undisturbed, when_terminated
-from conformance.runner.profiles import REPORTS, contradictions, profile_of, reference_target, reference_version
+from conformance.runner.profiles import REPORTS, doubts, profile_of, reference_target, reference_version
 from conformance.runner.record_writer import RecordWriter
 from conformance.suite.context import Run
 from conformance.suite.latencies import summed_up
 from conformance.target.machine import require_confirmed
 from conformance.target.preflight import preflight, undeclared
 from conformance.target.profile import AUTO
+from conformance.target.readings import State
 from conformance.target.version import contradiction
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from conformance.results.record import KnownFailure
     from conformance.runner.options import Options
     from conformance.target import Profile
+    from conformance.target.readings import Finding
 
 
 class TimeIsUpError(Exception):
@@ -297,7 +299,7 @@ class Session:
             if self.keeps_record:
                 preflight(self.target, self.run.client)
                 if self.profile is not None and self.options.as_of is None:
-                    self.contradicted = contradictions(self.target, self.run.client, self.options)
+                    self._take_up(doubts(self.target, self.run.client, self.options))
             self._take_precautions()
             look = partial(look_for_absent, self.run, self.plan, self.writer.write_at_once)
             know_absent(self.run, look, self.cases.shared, is_worker=not self.keeps_record)
@@ -383,6 +385,13 @@ class Session:
         if self.profile is None:
             return self._stack.enter_context(reference_target(self.options, self.version))
         return self.profile.in_world(self.share.world)
+
+    def _take_up(self, found: Iterable[Finding]) -> None:
+        """Keep what the target contradicts for the report, and warn of what it does not have any more."""
+        told = [(one.state, f"{one.place}: {one.detail}") for one in found]
+        self.contradicted = tuple(text for state, text in told if state is State.CONTRADICTED)
+        for text in (text for state, text in told if state is State.GONE):
+            self.writer.write(Notice(text))
 
     def _compare_versions(self, profile: Profile) -> None:
         """Warn when the operator's version is not the one that the target reports."""

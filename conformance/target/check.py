@@ -225,12 +225,21 @@ def _subject(target: Readings, place: str, entry: Fixture, sort: str, shown_path
         which, write = ("id", by_path["id"]) if other else ("path", by_id[shown_path])
         yield Finding(f"{place}.{which}", State.CONTRADICTED, detail, write)
     elif not by_id and not by_path:
-        yield Finding(place, State.NOTE, f"GET /{sort}/{number if number is not None else path} shows nothing of it")
+        yield _unshown(target, place, sort, number if number is not None else path)
     elif path is None and isinstance(by_id.get(shown_path), str):
         yield Finding(f"{place}.path", State.MISSING, "what is called by the path needs it", by_id[shown_path])
     name = entry.get("name")
     if name and isinstance(by_id.get("name"), str) and by_id["name"] != name:
         yield Finding(f"{place}.name", State.CONTRADICTED, f"{name}, and it is called {by_id['name']}", by_id["name"])
+
+
+def _unshown(target: Readings, place: str, sort: str, named: Any) -> Finding:
+    """Say that nobody is shown a thing; an administrator who is shown others would be shown it too."""
+    control = target.profile.value(sort.removesuffix("s"))
+    if "admin" in target.profile.actors and target.record(f"/{sort}/{control}", "admin"):
+        detail = f"GET /{sort}/{named} shows nothing of it, not even to admin; if it was deleted, run provision again"
+        return Finding(place, State.GONE, detail)
+    return Finding(place, State.NOTE, f"GET /{sort}/{named} shows nothing of it")
 
 
 def _is_of(record: Mapping[str, Any], path: str, key: str) -> bool:

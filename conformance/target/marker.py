@@ -78,7 +78,7 @@ class Marker:
                 if not _is_stale(found):
                     raise TargetError(
                         f"Another run uses {self._name} of this target: {_shown(found)}. Wait for it, or give this "
-                        "run a world of its own."
+                        "run a world of its own (conformance provision --worlds N)."
                     )
                 taken_over = f"A run that has ended left its mark on {self._name}: {_shown(found)}."
                 self._remove(client, found["run"])

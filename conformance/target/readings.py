@@ -27,6 +27,8 @@ class State(StrEnum):
 
     CONTRADICTED = "contradicted"
     """The target shows something else, so a failure would not be the service's fault."""
+    GONE = "gone"
+    """The target shows nothing of it, to nobody: it may have been deleted since the profile was written."""
     MISSING = "missing"
     """A value must be added; without it, something is not tested."""
     NOTE = "note"

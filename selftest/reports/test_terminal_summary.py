@@ -67,7 +67,7 @@ def test_what_depends_on_a_known_failure_is_counted_with_it() -> None:
     run = record(known, planned("a.other"), planned("a.third"), checks=(failed("a.duty"), waiting, passed("a.third")))
     run = replace(run, header=replace(run.header, fail_on="new"))
     text = " ".join(summary(run, add_up(run), Path("out")).split())
-    assert "Beside them, and 1 requirement waiting for them, the run is conformant: exit code 0." in text
+    assert "Without them, and 1 requirement waiting for them, the verdict is: conformant (exit code 0)." in text
 
 
 def test_it_shows_what_failed_and_how_to_repeat_it() -> None:

@@ -13,7 +13,7 @@ from conformance.errors import ExitCode, TargetError
 from conformance.http.client import Client
 from conformance.proof.variants import VARIANTS, Variant
 from conformance.runner.options import Options
-from conformance.runner.profiles import contradictions
+from conformance.runner.profiles import doubts
 from conformance.target.check import check_profile
 from conformance.target.embedded import prepared_service, profile_data
 from conformance.target.preflight import overstated
@@ -146,10 +146,10 @@ def test_a_wrong_value_is_named_and_no_run_starts_with_it(
     profile = profile_from(data, "the profile")
     with Client(profile.client_settings()) as client:
         with pytest.raises(TargetError) as raised:
-            contradictions(profile, client, Options())
+            doubts(profile, client, Options())
         assert (named or place) in str(raised.value)
         assert raised.value.exit_code is ExitCode.COULD_NOT_RUN
-        assert contradictions(profile, client, Options(force=True))
+        assert doubts(profile, client, Options(force=True))
 
 
 def test_an_administrator_without_the_rights_of_one_is_named(right: dict[str, Any]) -> None:
@@ -165,6 +165,17 @@ def test_a_missing_value_is_named_and_keeps_no_run_from_starting(right: dict[str
     del data["fixtures"]["sibling_project"]["path"]
     del data["actors"]["approver"]["id"]
     assert found(data) == dict.fromkeys(LACKING, State.MISSING)
+
+
+def test_a_deleted_fixture_is_named_and_keeps_no_run_from_starting(right: dict[str, Any]) -> None:
+    """Nobody is shown it, an administrator included, who is shown others."""
+    data = copy.deepcopy(right)
+    data["fixtures"]["sibling_project"] = {"id": NOBODYS, "path": "world-1-sibling-group/deleted"}
+    profile = profile_from(data, "the profile")
+    with Client(profile.client_settings()) as client:
+        (finding,) = doubts(profile, client, Options())
+    assert (finding.place, finding.state) == ("fixtures.sibling_project", State.GONE)
+    assert "run provision again" in finding.detail
 
 
 #: Values that only a write can check: `target --check` names them, and they keep no run from starting.
@@ -188,7 +199,7 @@ def test_values_that_only_a_write_can_check_are_written_and_restored(
         path = f"/projects/{profile.fixtures['fuzz_project'][0].id}/integrations"
         before = client.send(profile.actors["maintainer"], "GET", path).body
         said = {finding.place: finding.state for finding in try_writes(profile, client)}
-        assert contradictions(profile, client, Options()) == ()
+        assert doubts(profile, client, Options()) == ()
         assert client.send(profile.actors["maintainer"], "GET", path).body == before
     assert said == {named or place: state}
 
