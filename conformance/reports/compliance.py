@@ -110,13 +110,14 @@ def render(facts: Facts) -> str:
         subjects=[Subject.parse(text) for text in record.header.subjects],
         levels=levels(facts.result.rows),
         uncounted=_uncounted(facts.result.rows),
+        beside=len(facts.result.rows) - len(_looked_at(facts.result.rows)),
         areas=[(tally, levels(facts.result.by_area[tally.name])) for tally in facts.areas],
         causes=facts.causes[:_SHOWN_FAILURES],
         hidden_causes=facts.causes[_SHOWN_FAILURES:],
         gaps=gaps,
         hidden_gaps=facts.gap_groups[len(gaps) :],
         waived=[row for row in facts.result.rows if row.requirement.known_failure],
-        not_owed=_not_owed(facts.result.rows_with(Verdict.NOT_APPLICABLE)),
+        not_owed=_not_owed(_looked_at(facts.result.rows_with(Verdict.NOT_APPLICABLE))),
         grid=grid(record, facts.result.rows),
     )
 
@@ -216,13 +217,16 @@ def _were(number: int) -> str:
     return f"{number} {'was' if number == 1 else 'were'}"
 
 
+def _looked_at(rows: Iterable[RequirementVerdict]) -> tuple[RequirementVerdict, ...]:
+    """Return the rows that this run is about: what was selected, and what failed beside it."""
+    return tuple(row for row in rows if row.requirement.selected or row.verdict is Verdict.FAILED)
+
+
 def levels(rows: Iterable[RequirementVerdict]) -> Mapping[str, int]:
     """Count rows by level and result, such as `must passed`; unstable counts as open."""
     open_ = (Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
     return Counter(
-        f"{row.requirement.level} {'open' if row.verdict in open_ else row.verdict}"
-        for row in rows
-        if row.requirement.selected
+        f"{row.requirement.level} {'open' if row.verdict in open_ else row.verdict}" for row in _looked_at(rows)
     )
 
 

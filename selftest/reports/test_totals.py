@@ -140,6 +140,19 @@ def test_what_is_owed_is_the_same_wherever_it_stands(name: str, rendered: dict[s
 
 
 @pytest.mark.parametrize("name", SAMPLES)
+def test_the_counts_of_the_short_report_add_up_to_its_headline(name: str, rendered: dict[str, Path]) -> None:
+    facts, page = Facts.of(SAMPLES[name]), (rendered[name] / "compliance.html").read_text("utf-8")
+    table = page.partition('<table class="counts"')[2].partition("</table>")[0]
+    *areas, total = [list(map(int, re.findall(r">(\d+)</td>", row))) for row in table.split("<tr")[3:]]
+    assert total[:3] == [facts.total.verified, facts.total.violated, facts.total.open]
+    assert total == ([sum(column) for column in zip(*areas, strict=True)] if areas else [0] * len(total))
+    told = re.search(r"<dt>not owed</dt><dd>(\d+) ", page)
+    assert (int(told[1]) if told else 0) == total[3]
+    beside = [int(found) for found in re.findall(r'<p class="quiet">(\d+) statements? [^<]* in no column', page)]
+    assert sum(total) + sum(beside) == len(facts.result.rows)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
 def test_every_form_for_machines_is_valid_against_its_schema(name: str, rendered: dict[str, Path]) -> None:
     for form, file in (("totals", "totals.json"), ("ctrf", "ctrf.json"), ("earl", "earl.jsonld")):
         assert first_problem(_json(rendered[name] / file), f"{form}.schema.json") is None
