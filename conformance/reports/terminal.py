@@ -154,6 +154,7 @@ def _areas(facts: Facts, text: _Text) -> Iterator[str]:
     if facts.result.verdict in (RunVerdict.CONFORMANT, RunVerdict.COULD_NOT_RUN):
         return
     yield ""
+    yield text.in_colour(_BOLD, "Requirements by area") + " (not tests: a test can fail a requirement of another area)"
     for tally in facts.areas:
         if tally.verdict is not None:
             verdict = text.in_colour(_COLOURS[tally.verdict], f"{tally.verdict:15}")

@@ -133,6 +133,12 @@ def test_one_cause_is_told_once_with_all_that_it_violates() -> None:
     assert text.count(CURL) == 1
 
 
+def test_the_counts_by_area_say_that_they_are_not_of_tests() -> None:
+    said = "Requirements by area (not tests: a test can fail a requirement of another area)\n  scope  "
+    assert said in _summary("non-conformant")
+    assert "Requirements by area" not in _summary("conformant")
+
+
 def _brief(name: str) -> list[str]:
     return summary(SAMPLES[name], add_up(SAMPLES[name]), Path("reports/staging"), brief=True).splitlines()
 
