@@ -191,7 +191,7 @@ def _cause(cause: Cause, text: _Text) -> Iterator[str]:
         yield f"      {name:9} {one_line(value, _SHOWN_WORDS)}"
     yield from (f"      {clip(command, _SHOWN_WORDS * 2)}" for command in to_repeat(cause.check).commands)
     if cause.others:
-        yield f"      the same violates {plural(len(cause.others), 'more requirement')}:"
+        yield f"      {cause.same} violates {plural(len(cause.others), 'more requirement')}:"
         yield from (f"    {_first_line(row, text)}" for row in cause.others[:_SHOWN])
         yield from _more(len(cause.others) - _SHOWN)
     others = len(cause.further)

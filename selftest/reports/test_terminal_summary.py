@@ -129,7 +129,7 @@ def test_one_cause_is_told_once_with_all_that_it_violates() -> None:
     sample = record(*map(planned, names), checks=tuple(failed(name, expected=f"what {name} says") for name in names))
     text = summary(sample, add_up(sample), Path("reports"))
     assert "Failed (3, by 1 cause)\n  scope.read\n" in text
-    assert "      the same violates 2 more requirements:\n      scope.switch\n      errors.status\n" in text
+    assert "      The same violates 2 more requirements:\n      scope.switch\n      errors.status\n" in text
     assert text.count(CURL) == 1
 
 
