@@ -155,7 +155,7 @@ def _selected(facts: Facts) -> str:
     if not facts.record.header.selection:
         return ""
     beside = sum(row.is_violation and not row.requirement.selected for row in facts.result.rows)
-    on_the_way = f", and {beside} seen on the way" if beside else ""
+    on_the_way = f", and {beside} that failed on the way" if beside else ""
     return f" (those selected for this run{on_the_way})"
 
 

@@ -83,7 +83,7 @@ def test_the_sentence_of_a_violation_and_of_a_gap_can_be_told_apart() -> None:
     part = replace(whole, header=replace(whole.header, selection=("--area integrations",)))
     wanted = "of 7 statements to be verified (those selected for this run), 6 stayed open"
     assert wanted in compliance.sentence(Facts.of(part))
-    beside = "of 2 statements to be verified (those selected for this run, and 1 seen on the way)"
+    beside = "of 2 statements to be verified (those selected for this run, and 1 that failed on the way)"
     assert f"{beside}, 1 was seen to be violated." in said["violated beside the selection"]
     assert said["truncated"].endswith("The run was cut off before its end; what would have followed was not seen.")
     assert said["broken"].startswith("A test of the suite itself broke")
