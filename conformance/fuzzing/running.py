@@ -272,7 +272,7 @@ def _send_what_must_be_refused(sending: _Sending, cases: list[DrawnCase]) -> lis
         after = sending.arranged.state()
         test = current_test()
         if after != before:
-            violation = Violation(f"the state as before: {before}", str(after), answered[-1][1])
+            violation = Violation.of_change("the state", before, after, answered[-1][1])
             test.fail_in_passing("errors.refusal.changes-nothing", violation)
             sending.arranged.again()
     return answered

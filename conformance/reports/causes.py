@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ _Key = tuple[str, int | None, str, str]
 #: Parts that differ between calls of one operation: numbers, encoded paths, pages and generated names.
 _OF_ONE_TEST = re.compile(r"\btests/[\w/]+\.py::\w+(?:\[[^\]]*\])?:? ?")
 _SHOWN_IDS = 3
+_SERVED = range(200, 300)
 #: Parts that differ between equal reasons: numbers, queries and lists of them.
 _OF_ONE_REASON = re.compile(r"\?[^\s,;]*|\[[^\]]*\]|\b\d+\b(?!\.)")
 #: The message that no integration of the profile has certain parameters.
@@ -58,6 +60,12 @@ class Cause:
         return tuple(found)
 
     @property
+    def same(self) -> str:
+        """What all its requirements have in common, to begin a sentence with."""
+        envelope = _envelope(self.check)
+        return f"The same, an answer of the form {envelope}," if envelope else "The same"
+
+    @property
     def others(self) -> tuple[RequirementVerdict, ...]:
         """The requirements listed below it."""
         return self.rows[1:]
@@ -66,8 +74,9 @@ class Cause:
 def causes(rows: Iterable[RequirementVerdict]) -> tuple[Cause, ...]:
     """Group requirements that failed, in their order: each is listed with the others that the same answer violates.
 
-    Answers are the same if operation, status, place and finding are equal. A requirement that failed for several
-    reasons is listed under the reason that most others share.
+    Answers are the same if operation, status, place and finding are equal, or if they lack what they should have
+    because they are all empty objects, or all wrapped in the same member. A requirement that failed for several reasons
+    is listed under the reason that most others share.
     """
     failed = tuple(rows)
     # Failed and unstable, violation and warning, known and new results stay in separate groups.
@@ -90,11 +99,32 @@ def guilty(check: Check) -> str:
 def _key(check: Check) -> _Key:
     if not check.evidence:
         return (check.test, None, check.place or "", check.actual or check.detail or "")
+    envelope = _envelope(check)
+    if envelope:
+        return ("", None, "", envelope)
     status = check.evidence[-1].status
     # Served though it must be refused is another failure than served in a wrong way, and depends on who was served.
     is_undue = (check.expected or "").startswith("a refusal")
     call = f"{check.evidence[-1].actor} may {guilty(check)}" if is_undue else guilty(check)
     return (call, status, check.place or "", _OF_ONE_CALL.sub("*", check.actual or check.detail or ""))
+
+
+def _envelope(check: Check) -> str:
+    """Return the form of an answer that lacks what is expected in it, being empty or wrapped whole; else nothing."""
+    name = (check.place or "").removeprefix("/")
+    if check.place is None or "/" in name or not check.evidence:
+        return ""
+    answer = check.evidence[-1]
+    try:
+        body = json.loads(answer.response_body or "")
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(body, dict) or name in body or len(body) > 1 or answer.status not in _SERVED:
+        return ""
+    wrapped = next(iter(body.items()), None)
+    if wrapped is None:
+        return "{}"
+    return f'{{"{one_line(wrapped[0], 40)}": ...}}' if isinstance(wrapped[1], dict | list) else ""
 
 
 def _weight(row: RequirementVerdict) -> tuple[bool, Verdict, bool]:

@@ -24,23 +24,28 @@ _SHOWN_FAILURES = 14
 _SHOWN_GAPS = 40
 #: Maximum total length of reasons and statements; after that, only some statements of the largest groups are named.
 _ROOM_OF_GAPS = 13_000
-_SHOWN_NOT_OWED = 30
+_SHOWN_LEFT_OUT = 30
 _COMMON_ACTORS = 4
 _SIGNS: Mapping[str, str] = {"verified": "", "violated": " ✗", "open": " ?", "not applicable": " -"}
 _SENTENCES: Mapping[RunVerdict, str] = {
-    RunVerdict.CONFORMANT: "{target} does what the specification demands of it{scope}: {each} that {apply} to "
-    "it was tried, and held.",
-    RunVerdict.SELECTION_HOLDS: "Of the part that was selected for this run, {each} was tried, "
-    "and held. The rest was not looked at, so this is no statement about the whole.",
-    RunVerdict.NON_CONFORMANT: "{target} does not do what the specification demands of it: of {statements} that "
-    "{apply} to it{selected}, {violated} seen to be violated, and again when tried once more{known}.{open}",
-    RunVerdict.INCOMPLETE: "Nothing was seen that breaks the specification; but of {statements} that {apply} "
-    "to {target}{selected}, {unverified} not verified, so that conformance is not shown.",
+    RunVerdict.CONFORMANT: "{target} does what the specification demands of it{scope}, as far as that was tried: "
+    "{each} to be verified held.{untried}",
+    RunVerdict.SELECTION_HOLDS: "Of the part that was selected for this run, {each} to be verified held.{untried} The "
+    "rest was not looked at, so this says nothing about the whole.",
+    RunVerdict.NON_CONFORMANT: "{target} does not do what the specification demands of it: of {statements} to be "
+    "verified{selected}, {violated} seen to be violated{known}.{open}",
+    RunVerdict.INCOMPLETE: "Nothing was seen that breaks the specification; but of {statements} to be verified"
+    "{selected}, {unverified} stayed open, so that conformance of {target} is not shown.",
     RunVerdict.BROKEN: "A test of the suite itself broke, so that this run shows nothing about {target} as a whole. "
     "That is a fault of the suite, not of the service.",
     RunVerdict.COULD_NOT_RUN: "{target} could not be tested, so that nothing is known about it.",
 }
 
+#: Why nobody tried a statement that the target may owe all the same.
+_UNTRIED: Mapping[Reason, str] = {
+    Reason.NOT_OBSERVABLE: "that cannot be observed from outside",
+    Reason.FEATURE_NOT_DECLARED: "of features that the profile does not declare",
+}
 #: For an incomplete run that left nothing of its plan open.
 _NOTHING_OPEN = (
     "Nothing was seen that breaks the specification; but the run did not come to its end, so that conformance is not "
@@ -85,8 +90,8 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
-class NotOwed:
-    """Statements of level must that are not owed for the same reason."""
+class LeftOut:
+    """Statements of level must that are left out for the same reason."""
 
     reason: str
     detail: str
@@ -110,13 +115,14 @@ def render(facts: Facts) -> str:
         subjects=[Subject.parse(text) for text in record.header.subjects],
         levels=levels(facts.result.rows),
         uncounted=_uncounted(facts.result.rows),
+        beside=len(facts.result.rows) - len(_looked_at(facts.result.rows)),
         areas=[(tally, levels(facts.result.by_area[tally.name])) for tally in facts.areas],
         causes=facts.causes[:_SHOWN_FAILURES],
         hidden_causes=facts.causes[_SHOWN_FAILURES:],
         gaps=gaps,
         hidden_gaps=facts.gap_groups[len(gaps) :],
-        waived=[row for row in facts.result.rows if row.requirement.known_failure],
-        not_owed=_not_owed(facts.result.rows_with(Verdict.NOT_APPLICABLE)),
+        known=[row for row in facts.result.rows if row.requirement.known_failure],
+        left_out=_by_reason(_left_out(facts.result.rows)),
         grid=grid(record, facts.result.rows),
     )
 
@@ -130,11 +136,11 @@ def sentence(facts: Facts) -> str:
         scope=f", for the areas that it claims ({', '.join(header.scope)})" if header.scope else "",
         each="the one statement" if total.owed == 1 else f"each of the {total.owed} statements",
         statements=plural(total.owed, "statement"),
-        apply="applies" if total.owed == 1 else "apply",
-        selected=f" and {'was' if total.owed == 1 else 'were'} selected for this run" if header.selection else "",
+        selected=_selected(facts),
+        untried=_untried(facts.result.rows),
         violated=_were(total.violated),
-        open=f" Besides, {_were(total.open)} not verified." if total.open else "",
-        unverified=_were(total.open),
+        open=f" Besides, {total.open} stayed open." if total.open else "",
+        unverified=total.open,
         known=f"; {known} of these the operator knows of" if known else "",
     )
     ended = facts.record.footer
@@ -145,8 +151,23 @@ def sentence(facts: Facts) -> str:
     return f"{words} {stopped}".rstrip()
 
 
+def _selected(facts: Facts) -> str:
+    if not facts.record.header.selection:
+        return ""
+    beside = sum(row.is_violation and not row.requirement.selected for row in facts.result.rows)
+    on_the_way = f", and {beside} that failed on the way" if beside else ""
+    return f" (those selected for this run{on_the_way})"
+
+
+def _untried(rows: Iterable[RequirementVerdict]) -> str:
+    """Say in words how many musts nobody tried although the target may owe them; empty if there are none."""
+    number = Counter(row.reason for row in _left_out(rows))
+    told = [f"{number[reason]} {words}" for reason, words in _UNTRIED.items() if number[reason]]
+    return f" Not tried: {', and '.join(told)}." if told else ""
+
+
 def open_rows(groups: Sequence[Gap]) -> tuple[tuple[Gap, str], ...]:
-    """Return the groups of what was not verified, each with its statements, as many as fit the pages.
+    """Return the groups of what stayed open, each with its statements, as many as fit the pages.
 
     Readers of this report have no other one, so all statements are named if possible, and otherwise those of small
     groups.
@@ -179,16 +200,21 @@ def _named(ids: Iterable[str]) -> str:
     )
 
 
-def _not_owed(rows: Iterable[RequirementVerdict]) -> tuple[NotOwed, ...]:
-    """Group the musts that are not owed by reason, largest group first; of an unclaimed area, give a count."""
-    musts = [row for row in rows if row.requirement.level == "must"]
+def _left_out(rows: Iterable[RequirementVerdict]) -> tuple[RequirementVerdict, ...]:
+    """Return the selected musts that are not to be verified."""
+    musts = (row for row in _looked_at(rows) if row.requirement.level == "must")
+    return tuple(row for row in musts if row.verdict is Verdict.NOT_APPLICABLE)
+
+
+def _by_reason(rows: Iterable[RequirementVerdict]) -> tuple[LeftOut, ...]:
+    """Group musts that are left out by reason, largest group first; of an unclaimed area, give a count."""
     groups: dict[tuple[Reason | None, str], list[RequirementVerdict]] = {}
-    for row in musts:
+    for row in rows:
         # The reason why a statement cannot be observed has other words for each statement.
         detail = "" if row.reason in (Reason.NOT_OBSERVABLE, Reason.OUT_OF_SCOPE) else one_line(row.detail or "", 160)
         groups.setdefault((row.reason, detail), []).append(row)
     found = [
-        NotOwed(str(reason), detail, len(members), _by_area(members, by_name=reason is not Reason.OUT_OF_SCOPE))
+        LeftOut(str(reason), detail, len(members), _by_area(members, by_name=reason is not Reason.OUT_OF_SCOPE))
         for (reason, detail), members in groups.items()
     ]
     return tuple(sorted(found, key=lambda one: -one.count))
@@ -200,11 +226,11 @@ def _by_area(rows: Sequence[RequirementVerdict], *, by_name: bool) -> Mapping[st
         area, _, rest = row.requirement.id.partition(".")
         areas.setdefault(area, []).append(rest)
     return {
-        area: ", ".join(names[:_SHOWN_NOT_OWED]) + (f" and {more} more" if more > 0 else "")
+        area: ", ".join(names[:_SHOWN_LEFT_OUT]) + (f" and {more} more" if more > 0 else "")
         if by_name
         else plural(len(names), "statement")
         for area, names in areas.items()
-        for more in (len(names) - _SHOWN_NOT_OWED,)
+        for more in (len(names) - _SHOWN_LEFT_OUT,)
     }
 
 
@@ -216,13 +242,16 @@ def _were(number: int) -> str:
     return f"{number} {'was' if number == 1 else 'were'}"
 
 
+def _looked_at(rows: Iterable[RequirementVerdict]) -> tuple[RequirementVerdict, ...]:
+    """Return the rows that this run is about: what was selected, and what failed beside it."""
+    return tuple(row for row in rows if row.requirement.selected or row.verdict is Verdict.FAILED)
+
+
 def levels(rows: Iterable[RequirementVerdict]) -> Mapping[str, int]:
     """Count rows by level and result, such as `must passed`; unstable counts as open."""
     open_ = (Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
     return Counter(
-        f"{row.requirement.level} {'open' if row.verdict in open_ else row.verdict}"
-        for row in rows
-        if row.requirement.selected
+        f"{row.requirement.level} {'open' if row.verdict in open_ else row.verdict}" for row in _looked_at(rows)
     )
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 SHOWN_FAILURES = 5
 
 _SHOWN_CAUSES = 3
+#: Of a failure in one line: characters of what was expected and of what came, and of all.
+_SHOWN_PART, _SHOWN_FAILURE = 100, 500
 #: The verdicts that owed requirements may have; other requirements have them too.
 _OWED_OR_NOT = frozenset(Verdict) - {Verdict.NOT_APPLICABLE, Verdict.NOTED}
 #: The sorts of drawn cases.
@@ -399,9 +401,11 @@ _SETTLED: Mapping[Verdict, Standing] = {
 
 def failure_in_words(check: Check) -> str:
     """Describe in one line what a failed check saw."""
-    parts = [f"expected {check.expected}" if check.expected else "", f"got {check.actual}" if check.actual else ""]
-    words = "; ".join(part for part in parts if part) or check.detail or "it does not hold"
-    return one_line(f"{words} (at {check.place})" if check.place else words)
+    pair = (("expected", check.expected), ("got", check.actual))
+    # Each part has its own room, so that a long one does not push the other out of the line.
+    parts = [f"{word} {one_line(value, _SHOWN_PART)}" for word, value in pair if value]
+    words = "; ".join(parts) or check.detail or "it does not hold"
+    return one_line(f"{words} (at {check.place})" if check.place else words, _SHOWN_FAILURE)
 
 
 def weight(row: RequirementVerdict) -> str:

@@ -84,7 +84,7 @@ def _cause(cause: Cause) -> Iterator[str]:
     if cause.others:
         names = ", ".join(code(other.requirement.id) for other in cause.others[:_SHOWN_LINES])
         more = f" and {len(cause.others) - _SHOWN_LINES} more" if len(cause.others) > _SHOWN_LINES else ""
-        yield f"The same violates {names}{more}."
+        yield f"{words(cause.same)} violates {names}{more}."
         yield ""
     others = len(cause.further)
     if others:

@@ -154,6 +154,7 @@ def _areas(facts: Facts, text: _Text) -> Iterator[str]:
     if facts.result.verdict in (RunVerdict.CONFORMANT, RunVerdict.COULD_NOT_RUN):
         return
     yield ""
+    yield text.in_colour(_BOLD, "Requirements by area") + " (not tests: a test can fail a requirement of another area)"
     for tally in facts.areas:
         if tally.verdict is not None:
             verdict = text.in_colour(_COLOURS[tally.verdict], f"{tally.verdict:15}")
@@ -190,7 +191,7 @@ def _cause(cause: Cause, text: _Text) -> Iterator[str]:
         yield f"      {name:9} {one_line(value, _SHOWN_WORDS)}"
     yield from (f"      {clip(command, _SHOWN_WORDS * 2)}" for command in to_repeat(cause.check).commands)
     if cause.others:
-        yield f"      the same violates {plural(len(cause.others), 'more requirement')}:"
+        yield f"      {cause.same} violates {plural(len(cause.others), 'more requirement')}:"
         yield from (f"    {_first_line(row, text)}" for row in cause.others[:_SHOWN])
         yield from _more(len(cause.others) - _SHOWN)
     others = len(cause.further)

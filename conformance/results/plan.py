@@ -241,9 +241,9 @@ def _status(
     told = f"holds {requirement.when()}, the target is {profile.version}"
     nothing_left = Reason.OUT_OF_SCOPE if profile.scope else Reason.FEATURE_NOT_DECLARED
     cases = (
-        (requirement.not_testable, "not testable", Reason.NOT_OBSERVABLE, requirement.not_testable),
         (not requirement.applies_to(profile.version), "not applicable", Reason.VERSION, told),
         *(((True, "not applicable", *left_out),) if (left_out := left_out_by(profile, requirement)) else ()),
+        (requirement.not_testable, "not testable", Reason.NOT_OBSERVABLE, requirement.not_testable),
         (not requirement.tested, "pending", Reason.NO_TEST_YET, "the suite has no test for it yet"),
         (not tests, "not applicable", nothing_left, "nothing that the profile claims and declares could show it"),
     )

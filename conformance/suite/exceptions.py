@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
 
+from conformance.http.redaction import REDACTION, beginning
 from conformance.results.record import Outcome, Reason
 
 if TYPE_CHECKING:
     from conformance.http.exchange import Exchange
     from conformance.target import Profile
+
+#: Shown of each value, and of what is equal before the first difference.
+_SHOWN, _SHOWN_BEFORE = 300, 40
+_NOTHING = object()
 
 
 class Violation(AssertionError):  # noqa: N818 - the word of the reports
@@ -20,6 +26,26 @@ class Violation(AssertionError):  # noqa: N818 - the word of the reports
         self.expected = expected
         self.actual = actual
         self.exchanges = exchanges
+
+    @classmethod
+    def of_change(cls, what: str, before: Any, after: Any, *exchanges: Exchange) -> Self:
+        """Say that something is not as it was before, and of both values what differs."""
+        was, now = (REDACTION.text(str(value)) for value in _differing(before, after))
+        pairs = enumerate(zip(was, now, strict=False))
+        same = next((at for at, (one, other) in pairs if one != other), min(len(was), len(now)))
+        if same > _SHOWN_BEFORE and max(len(was), len(now)) > _SHOWN:
+            was, now = (f"... {text[same - _SHOWN_BEFORE :]}" for text in (was, now))
+        return cls(f"{what} as before: {beginning(was, _SHOWN)}", beginning(now, _SHOWN), *exchanges)
+
+
+def _differing(one: Any, other: Any) -> tuple[Any, Any]:
+    """Return two values, without the entries of mappings that are equal in both."""
+    if not (isinstance(one, Mapping) and isinstance(other, Mapping)):
+        return one, other
+    pairs = {name: (one.get(name, _NOTHING), other.get(name, _NOTHING)) for name in (*one, *other)}
+    found = {name: _differing(*pair) for name, pair in pairs.items() if pair[0] != pair[1]}
+    ones, others = ({name: pair[at] for name, pair in found.items() if pair[at] is not _NOTHING} for at in (0, 1))
+    return ones, others
 
 
 class Unseen(Exception):  # noqa: N818 - no error: something could not be seen

@@ -297,7 +297,10 @@ BESIDE = replace(
     record(
         planned("scope.read"),
         planned("errors.body", selected=False, tests=()),
-        checks=(passed("scope.read"), failed("errors.body")),
+        planned("errors.hint", level="should", selected=False, tests=()),
+        planned("export.start", selected=False, tests=()),
+        planned("export.status", selected=False, status="not applicable", reason=Reason.VERSION, tests=()),
+        checks=(passed("scope.read"), failed("errors.body"), failed("errors.hint")),
         tests=(TestEnd(STORY, TestOutcome.FAILED, 3.0, 30),),
     ),
     header=replace(HEADER, selection=("--area scope",)),

@@ -40,6 +40,44 @@ def test_another_operation_or_another_answer_is_another_cause() -> None:
     ) == [["a.one"], ["a.two"], ["a.three"], ["a.four"]]
 
 
+def test_answers_that_are_all_empty_or_wrapped_alike_are_one_cause() -> None:
+    empty, wrapped, other = "{}", '{"data": [1]}', '{"number": 7}'
+    told = [
+        ("a.one", "GET /api/v4/things", empty, "/one"),
+        ("a.two", "GET /api/v4/things", empty, "/two"),
+        ("b.list", "GET /api/v4/others", empty, "/"),
+        ("a.wrapped", "GET /api/v4/things", wrapped, "/name"),
+        ("b.wrapped", "GET /api/v4/others", wrapped, "/"),
+        ("a.kind-of-data", "GET /api/v4/things", wrapped, "/data"),
+        ("a.inside", "GET /api/v4/things", wrapped, "/data/0"),
+        ("a.few", "GET /api/v4/things", other, "/name"),
+        ("a.fewer", "GET /api/v4/things", other, "/size"),
+        ("a.undue", "GET /api/v4/things", empty, None),
+    ]
+    run = record(
+        *(planned(name) for name, *_ in told),
+        checks=tuple(
+            failed(name, actual="it is missing", place=place, evidence=(replace(_call(call), response_body=body),))
+            for name, call, body, place in told
+        ),
+    )
+    causes = Facts.of(run).causes
+    assert [[row.requirement.id for row in cause.rows] for cause in causes] == [
+        ["a.one", "a.two", "b.list"],
+        ["a.wrapped", "b.wrapped"],
+        ["a.kind-of-data"],
+        ["a.inside"],
+        ["a.few"],
+        ["a.fewer"],
+        ["a.undue"],
+    ]
+    assert [cause.same for cause in causes[:2]] == [
+        "The same, an answer of the form {},",
+        'The same, an answer of the form {"data": ...},',
+    ]
+    assert {cause.same for cause in causes[2:]} == {"The same"}
+
+
 def test_serving_a_wrong_caller_and_serving_wrongly_are_separate_causes() -> None:
     undue = {"expected": "a refusal (any 4xx)", "actual": "status 200"}
     run = record(

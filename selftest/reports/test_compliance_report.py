@@ -74,17 +74,48 @@ def test_it_states_the_verdict_in_a_sentence(name: str) -> None:
 def test_the_sentences_about_a_violation_and_about_a_gap_differ() -> None:
     said = {name: compliance.sentence(Facts.of(SAMPLES[name])) for name in SAMPLES}
     assert said["conformant"] == (
-        "staging does what the specification demands of it: each of the 2 statements that apply to it was tried, "
-        "and held."
+        "staging does what the specification demands of it, as far as that was tried: each of the 2 statements to be "
+        "verified held."
     )
-    assert "of 3 statements that apply to it, 1 was seen to be violated" in said["non-conformant"]
-    assert "of 7 statements that apply to staging, 6 were not verified" in said["incomplete"]
+    assert "of 3 statements to be verified, 1 was seen to be violated. Besides, 1 stayed" in said["non-conformant"]
+    assert "of 7 statements to be verified, 6 stayed open" in said["incomplete"]
     whole = SAMPLES["incomplete"]
     part = replace(whole, header=replace(whole.header, selection=("--area integrations",)))
-    wanted = "of 7 statements that apply to staging and were selected for this run, 6 were not verified"
+    wanted = "of 7 statements to be verified (those selected for this run), 6 stayed open"
     assert wanted in compliance.sentence(Facts.of(part))
+    beside = "of 2 statements to be verified (those selected for this run, and 1 that failed on the way)"
+    assert f"{beside}, 1 was seen to be violated." in said["violated beside the selection"]
     assert said["truncated"].endswith("The run was cut off before its end; what would have followed was not seen.")
     assert said["broken"].startswith("A test of the suite itself broke")
+
+
+def test_what_nobody_tried_although_it_may_apply_is_told_with_the_verdict() -> None:
+    untried = {"status": "not applicable", "tests": ()}
+    run = record(
+        planned("scope.read"),
+        planned("scope.inside", reason=Reason.NOT_OBSERVABLE, detail="no call shows it", **untried),
+        planned("scope.limit", reason=Reason.FEATURE_NOT_DECLARED, detail="not declared", **untried),
+        planned("scope.limit-too", reason=Reason.FEATURE_NOT_DECLARED, detail="not declared", **untried),
+        planned("scope.hint", reason=Reason.NOT_OBSERVABLE, level="should", **untried),
+        planned("scope.later", reason=Reason.VERSION, detail="holds from 18.0", **untried),
+        checks=(passed("scope.read"),),
+    )
+    told = (
+        "held. Not tried: 1 that cannot be observed from outside, and 2 of features that the profile does not declare."
+    )
+    assert compliance.sentence(Facts.of(run)).endswith(told)
+    selected = replace(run, header=replace(run.header, selection=("--area scope",)))
+    assert told in compliance.sentence(Facts.of(selected))
+    page = compliance.render(Facts.of(run))
+    assert "<dt>left out</dt><dd>4 of level must" in page
+    assert "<p>Nothing: whatever was not left out was tried.</p>" in page
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_one_thing_has_one_name(name: str) -> None:
+    page = compliance.render(Facts.of(SAMPLES[name])).partition("<body")[2]
+    for other in ("not owed", "not applicable", "not judged", "not verified", "waived", "applies"):
+        assert other not in page, other
 
 
 def test_the_tested_artifact_is_named_with_its_digest() -> None:
@@ -209,7 +240,7 @@ def test_deselected_requirements_are_one_gap_whatever_their_tests() -> None:
     assert "<dd>0 of 4, random choices" in compliance.render(facts)
 
 
-def test_what_does_not_apply_is_listed_and_areas_outside_the_scope_are_counted() -> None:
+def test_what_is_left_out_has_its_reason_and_areas_outside_the_scope_are_counted() -> None:
     later = {"status": "not applicable", "reason": Reason.VERSION, "detail": "holds from 18.0", "tests": ()}
     outside = {"status": "not applicable", "reason": Reason.OUT_OF_SCOPE, "detail": "not claimed", "tests": ()}
     run = record(
@@ -224,7 +255,7 @@ def test_what_does_not_apply_is_listed_and_areas_outside_the_scope_are_counted()
     assert "holds from 18.0" in page
     assert "<b>export</b>: start, status<" in page
     assert "<b>hooks</b>: 3 statements<" in page
-    assert "not-owed" not in compliance.render(Facts.of(record(planned("scope.read"), checks=(passed("scope.read"),))))
+    assert "left-out" not in compliance.render(Facts.of(record(planned("scope.read"), checks=(passed("scope.read"),))))
 
 
 def test_the_list_of_known_failures_is_shown() -> None:
@@ -261,7 +292,7 @@ def test_it_names_who_ran_it_and_uses_the_singular_for_one_requirement() -> None
     run = record(planned("scope.read"), checks=(passed("scope.read"),), header=replace(HEADER, run_by="kim on build-7"))
     text = compliance.render(Facts.of(run))
     assert "<dt>run by</dt><dd>kim on build-7</dd>" in text
-    assert "the one statement that applies to it was tried, and held." in text
+    assert "the one statement to be verified held." in text
 
 
 def test_a_path_of_the_grid_may_break_before_a_slash() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from conformance.errors import UsageError
 from conformance.reports import FORMATS, WRITTEN, render, render_all
-from conformance.reports.facts import Facts, Standing, standing
+from conformance.reports.facts import Facts, Standing, failure_in_words, standing
 from conformance.reports.terminal import summary
 from conformance.results.record import Reason
 from conformance.results.text import clip
@@ -25,6 +25,7 @@ from selftest.reports.report_samples import (
     NON_CONFORMANT,
     SAMPLES,
     VERDICTS,
+    failed,
     planned,
     record,
 )
@@ -40,6 +41,12 @@ def test_a_text_is_cut_if_that_saves_much_and_at_the_end_of_a_word() -> None:
     assert clip(text, 64) == f"{'word ' * 12}word… [136 more characters in report.json]"
     assert clip("x" * 300, 50) == f"{'x' * 50}… [250 more characters in report.json]"
     assert clip(f"{text}{'y' * 5000}", 100).endswith("word… [5101 more characters in report.json]")
+
+
+def test_a_long_expectation_does_not_push_what_came_out_of_the_line() -> None:
+    told = failure_in_words(failed("scope.read", expected="what was " * 60, actual="what came " * 60))
+    assert "; got what came what came" in told
+    assert len(told) < 500
 
 
 def _files(folder: Path) -> dict[str, bytes]:

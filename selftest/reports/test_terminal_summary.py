@@ -129,8 +129,14 @@ def test_one_cause_is_shown_once_with_all_that_it_violates() -> None:
     sample = record(*map(planned, names), checks=tuple(failed(name, expected=f"what {name} says") for name in names))
     text = summary(sample, add_up(sample), Path("reports"))
     assert "Failed (3, by 1 cause)\n  scope.read\n" in text
-    assert "      the same violates 2 more requirements:\n      scope.switch\n      errors.status\n" in text
+    assert "      The same violates 2 more requirements:\n      scope.switch\n      errors.status\n" in text
     assert text.count(CURL) == 1
+
+
+def test_the_counts_by_area_say_that_they_are_not_of_tests() -> None:
+    said = "Requirements by area (not tests: a test can fail a requirement of another area)\n  scope  "
+    assert said in _summary("non-conformant")
+    assert "Requirements by area" not in _summary("conformant")
 
 
 def _brief(name: str) -> list[str]:

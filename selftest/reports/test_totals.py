@@ -130,13 +130,26 @@ def test_the_counts_of_what_must_be_met_are_equal_everywhere(name: str, rendered
     assert {key: of_totals[key] for key in ("verified", "violated", "open")} == {
         key: owed[key] for key in ("verified", "violated", "open")
     }
-    bar = f'aria-label="{total.score}, {total.violated} violated, {total.open} not verified"'
-    for page in ("index.html", "compliance.html"):
+    for page, word in (("index.html", "not verified"), ("compliance.html", "open")):
+        bar = f'aria-label="{total.score}, {total.violated} violated, {total.open} {word}"'
         assert (bar in (folder / page).read_text("utf-8")) == bool(total.owed)
     assert f"**{total.score}.**" in (folder / "summary.md").read_text("utf-8")
     assert f"{total.verified} of {total.owed}" in (folder / "badge.svg").read_text("utf-8")
     assert total.score in summary(SAMPLES[name], add_up(SAMPLES[name]), folder)
     assert f"::{total.score}." in printed(SAMPLES[name], "github")
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_counts_of_the_short_report_add_up_to_its_headline(name: str, rendered: dict[str, Path]) -> None:
+    facts, page = Facts.of(SAMPLES[name]), (rendered[name] / "compliance.html").read_text("utf-8")
+    table = page.partition('<table class="counts"')[2].partition("</table>")[0]
+    *areas, total = [list(map(int, re.findall(r">(\d+)</td>", row))) for row in table.split("<tr")[3:]]
+    assert total[:3] == [facts.total.verified, facts.total.violated, facts.total.open]
+    assert total == ([sum(column) for column in zip(*areas, strict=True)] if areas else [0] * len(total))
+    told = re.search(r"<dt>left out</dt><dd>(\d+) ", page)
+    assert (int(told[1]) if told else 0) == total[3]
+    beside = [int(found) for found in re.findall(r'<p class="quiet">(\d+) statements? [^<]* in no column', page)]
+    assert sum(total) + sum(beside) == len(facts.result.rows)
 
 
 @pytest.mark.parametrize("name", SAMPLES)

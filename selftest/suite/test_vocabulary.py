@@ -171,6 +171,33 @@ def test_a_state_that_cannot_be_read_is_not_unchanged(maintainer: Any) -> None:
         caller.patch(SCOPE, {"enabled": True})
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "expected", "actual"),
+    [
+        (
+            {number: {"name": f"rule {number}", "users": [number]} for number in range(40)},
+            {number: {"name": f"rule {number}", "users": [number % 39]} for number in range(40)},
+            "{39: {'users': [39]}}",
+            "{39: {'users': [0]}}",
+        ),
+        ({"kept": 1, "gone": 2}, {"kept": 1, "new": 3}, "{'gone': 2}", "{'new': 3}"),
+        (list(range(1000, 1200)), list(range(1000, 1201)), "196, 1197, 1198, 1199]", "196, 1197, 1198, 1199, 1200]"),
+        ({"one": 1}, None, "{'one': 1}", "None"),
+    ],
+)
+def test_of_a_state_that_changed_what_differs_is_shown_however_long_it_is(
+    maintainer: Any, before: object, after: object, expected: str, actual: str
+) -> None:
+    maintainer(200, {})
+    states = iter((before, after))
+    with pytest.raises(Violation) as told, verifies(ON), unchanged(lambda: next(states), "the state"):
+        pass
+    assert told.value.expected.startswith("the state as before: ")
+    assert told.value.expected.endswith(expected)
+    assert told.value.actual.endswith(actual)
+    assert max(len(told.value.expected), len(told.value.actual)) < 400
+
+
 def test_true_is_not_one(maintainer: Any) -> None:
     """JSON distinguishes truth values from numbers; Python's `==` does not."""
     caller = maintainer(200, {"inbound_enabled": 1, "outbound_enabled": False})

@@ -11,6 +11,7 @@ from conformance.contract import Contract, Version
 from conformance.errors import UsageError
 from conformance.http.client import Client
 from conformance.results.plan import SuiteTest, make_plan
+from conformance.results.record import Reason
 from conformance.runner.collection import all_tests
 from conformance.target.embedded import profile_data
 from conformance.target.names import FEATURES, PRESUMED
@@ -88,6 +89,13 @@ def test_without_a_feature_no_test_uses_fixtures_that_depend_on_it(version: str)
     asked = {test.id: test.fixtures & NEEDS.keys() for test in plan.tests.values()}
     assert {name for name, fixtures in asked.items() if fixtures} == set()
     assert {*NEEDS.values()} <= FEATURES.keys()
+
+
+def test_only_what_is_claimed_counts_as_hidden_from_outside() -> None:
+    hidden = "job-token-scope.inbound-access"
+    assert planned(hidden, profile()).reason is Reason.NOT_OBSERVABLE
+    elsewhere = replace(profile(), scope=("integrations",))
+    assert planned(hidden, elsewhere).reason is Reason.OUT_OF_SCOPE
 
 
 def test_part_of_a_feature_does_not_exist_without_the_feature() -> None:

@@ -26,7 +26,7 @@ from conformance.suite.derived import (
     served_caller,
     takes_part,
 )
-from conformance.suite.expectations import Answer, given, must
+from conformance.suite.expectations import Answer, given, must, must_be_as_before
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -231,7 +231,7 @@ def hold(prepared: Arranged, wrong: Wrong, answers: list[Answer], came: Tried) -
         with held_against(shared(wrong.requirement, "errors.refusal.changes-nothing", answers), go_on=True):
             is_served = any(answer.is_served for answer in (came.control, *answers))
             given(is_served, "the right call is not served either, so that nothing could have changed")
-            must(came.after == came.before, f"the state as before: {came.before}"[:400], str(came.after)[:400])
+            must_be_as_before("the state", came.before, came.after)
     for answer in answers:
         with held_against(shared(wrong.requirement, "errors.refusal.is-client-error", [answer]), go_on=True):
             answer.must_be_refused(beside=came.control if not answer.is_served else None)
@@ -267,7 +267,7 @@ def refuse_or_drop_all(prepared: Arranged, odd: list[tuple[Parameter, Any]]) -> 
         before = prepared.state()
         answer = prepared.call.having(parameter, value).sent_by(served_caller(prepared.operation))
         with held_against(shared(parameter.requirement, "errors.refusal.changes-nothing", [answer]), go_on=True):
-            must(prepared.state() == before, f"the state as before: {before}"[:400], "another one", answer.exchange)
+            must_be_as_before("the state", before, prepared.state(), answer.exchange)
 
 
 def is_name(parameter: Parameter) -> bool:

@@ -11,7 +11,7 @@ import pytest
 from conformance.suite.arrange import Arranged, arranged
 from conformance.suite.context import NotTested, Unmet, current_run, current_test
 from conformance.suite.derived import claims_of, held_against, served_caller, takes_part
-from conformance.suite.expectations import given, must
+from conformance.suite.expectations import given, must_be_as_before
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -170,7 +170,7 @@ def test_a_rule_is_found_only_where_it_belongs(operation: Operation, others: Oth
                 else:
                     answer.must_be_refused(beside=None)
                 after = rule.shown()
-                must(after == before, f"the rule of {rule.list_path} as before: {before}", str(after), answer.exchange)
+                must_be_as_before(f"the rule of {rule.list_path}", before, after, answer.exchange)
         given(tried, "no rule of another project, group or merge request could be made")
     if current_test().soft_failures:
         others.put_back()  # things that were hit are made again

@@ -31,7 +31,7 @@ from conformance.suite.derived import (
     takes_part,
     token_in,
 )
-from conformance.suite.expectations import WITH_CHARSET, Answer, Caller, given, must, must_settle
+from conformance.suite.expectations import WITH_CHARSET, Answer, Caller, given, must, must_be_as_before, must_settle
 from conformance.suite.expectations.words import settles
 from conformance.suite.steady import identity, says_the_same
 
@@ -455,7 +455,7 @@ def refuse(prepared: Arranged, name: str, requirement: str, control: Control, to
             now = after()
             as_refused = untouched if control.shows_change and not is_served else []
             with held_against([requirement, *as_refused], go_on=True):
-                must(now == before, f"the state as before: {before}"[:400], str(now)[:400])
+                must_be_as_before("the state", before, now)
     if not found:
         return  # the state could not be read, so nobody called
     answer = found[0]

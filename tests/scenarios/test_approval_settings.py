@@ -23,7 +23,16 @@ from conformance.suite.arrange.approval_settings import (
     at_both_places,
     each_alone,
 )
-from conformance.suite.expectations import Path, given, left_to_others, must, observe, unchanged, verifies
+from conformance.suite.expectations import (
+    Path,
+    given,
+    left_to_others,
+    must,
+    must_be_as_before,
+    observe,
+    unchanged,
+    verifies,
+)
 from conformance.suite.load import ROUNDS, at_once, in_turns
 
 if TYPE_CHECKING:
@@ -275,7 +284,7 @@ def change_one_by_one(settings: Settings, moves: Iterable[tuple[str, bool]]) -> 
         may_move = {name, *{REAUTHENTICATION: (PASSWORD,), RETAIN: (SELECTIVE,)}.get(name, ())}
         others = {other: expected[other] for other in expected.keys() - may_move}
         found = {other: shown.get(other) for other in others}
-        must(found == others, f"after {name} = {value}: {others}", str(found))
+        must_be_as_before(f"after {name} = {value}, the other settings", others, found)
         expected = shown
 
 

@@ -24,7 +24,7 @@ from conformance.suite.arrange.approval_settings import (
     of_group,
     of_project,
 )
-from conformance.suite.expectations import Caller, given, must, named_otherwise, verifies
+from conformance.suite.expectations import Caller, given, must, must_be_as_before, named_otherwise, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -133,7 +133,7 @@ class ApprovalSettings(Model):
         others = {name: wanted[name] for name in wanted if name not in (setting, *COMPANIONS.get(setting, ()))}
         with verifies(LEAVES_UNSENT[place]):
             found = {name: shown.get(name) for name in others}
-            must(found == others, f"after {setting} = {wanted[setting]}: {others}", f"{found}")
+            must_be_as_before(f"after {setting} = {wanted[setting]}, the other settings", others, found)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from conformance.suite.expectations import (
     Path,
     given,
     left_to_others,
-    must,
+    must_be_as_before,
     observe,
     project_path,
     unchanged,
@@ -124,7 +124,7 @@ def test_an_update_of_a_project_leaves_the_groups_further_out(
         settings.change(**others).given_served()
         with verifies("approval-settings.project.update.leaves-its-group"):
             now = outermost.values()
-            must(now == before, f"the settings of {outermost.path} as before: {before}", str(now))
+            must_be_as_before(f"the settings of {outermost.path}", before, now)
 
 
 def test_an_owner_who_has_read_the_settings_sees_what_a_maintainer_changes(

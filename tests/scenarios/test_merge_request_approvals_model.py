@@ -24,7 +24,7 @@ from conformance.suite.arrange.reviews import (
     settled,
     user_id,
 )
-from conformance.suite.expectations import Caller, Path, given, must, named_otherwise, verifies
+from conformance.suite.expectations import Caller, Path, given, must, must_be_as_before, named_otherwise, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -281,13 +281,13 @@ class Rules(Model):
         rest = {number: rule for number, rule in shown.items() if number != target}
         unmoved = {number: rule for number, rule in self.model[place].items() if number != target}
         with verifies("merge-request-approvals.rules.delete.leaves-others"):
-            must(rest == unmoved, f"the other rules as before: {unmoved}", str(rest))
+            must_be_as_before("the other rules", unmoved, rest)
         self.moved = place
 
     def look_around(self, moved: int) -> None:
         other = settled(lambda: essences(self.callers[0], self.read_at[1 - moved]), self.model[1 - moved])
         with verifies("merge-request-approvals.rules.are-separate"):
-            must(other == self.model[1 - moved], "the rules of the other merge request as before", str(other))
+            must_be_as_before("the rules of the other merge request", self.model[1 - moved], other)
 
 
 def compare_rule(

@@ -41,7 +41,7 @@ from conformance.suite.expectations import (
     Path,
     given,
     left_to_others,
-    must,
+    must_be_as_before,
     observe,
     project_path,
     unchanged,
@@ -408,7 +408,7 @@ def must_not_have_approved(attempts: Iterable[Attempt], before: list[int], right
     """Expect that each attempt was refused, as the right password is not, and left approved_by as it was."""
     for answer, after in attempts:
         answer.must_be_refused(beside=right)
-        must(after == before, f"approved_by as before: {before}", str(after))
+        must_be_as_before("approved_by", before, after)
 
 
 def test_whoever_approves_after_another_needs_a_password_too(
@@ -434,7 +434,7 @@ def test_whoever_approves_after_another_needs_a_password_too(
         right = approver.post(guarded / "approve", {"approval_password": password})
         with verifies("merge-request-approvals.password.missing"):
             missing.must_be_refused(beside=right)
-            must(after == before, f"approved_by as before: {before}", str(after))
+            must_be_as_before("approved_by", before, after)
 
 
 @pytest.mark.needs_feature("password_approval")
@@ -483,7 +483,7 @@ def test_an_owner_needs_a_password_like_everybody(guarded: Path, maintainer: Cal
         if right.is_served:
             with verifies("merge-request-approvals.password.missing"):
                 missing.must_be_refused(beside=right)
-                must(after == before, f"approved_by as before: {before}", str(after))
+                must_be_as_before("approved_by", before, after)
 
 
 def nearly(password: str) -> list[str]:

@@ -52,6 +52,7 @@ from conformance.suite.expectations import (
     given,
     left_to_others,
     must,
+    must_be_as_before,
     named_otherwise,
     observe,
     project_path,
@@ -364,7 +365,7 @@ def test_a_change_is_gone_from_16_0_on_or_still_does_what_it_did(
             answer.must_be_refused(beside=control)
             if before:
                 now = found.settings()
-                must(now == before, f"the configuration as before: {before}", str(now))
+                must_be_as_before("the configuration", before, now)
                 shown = reading.json
                 number = {NUMBER: shown[NUMBER] + 1} if is_a_number(shown.get(NUMBER)) else {}
                 if found.change(**{flag: not value for flag, value in before.items()}, **number).exchange.is_refusal:
@@ -372,7 +373,7 @@ def test_a_change_is_gone_from_16_0_on_or_still_does_what_it_did(
                         name: value for name, value in maintainer.read(found.path).items() if name in {*before, *number}
                     }
                     stays = {name: shown.get(name) for name in kept}
-                    must(kept == stays, f"the configuration as before: {stays}", str(kept))
+                    must_be_as_before("the configuration", stays, kept)
     observe(
         "project-approval-configuration.change.still-served",
         f"a change of the configuration from 16.0 on answers {answer.status}",
@@ -455,4 +456,4 @@ def test_authors_do_not_approve_their_own_merge_request_where_forbidden(
         control = approver.post(path / "approve")
         with verifies("project-approval-configuration.author-approval.forbidden"):
             answer.must_be_refused(beside=control)
-            must(after == others, f"approved_by as before: {others}", str(after))
+            must_be_as_before("approved_by", others, after)

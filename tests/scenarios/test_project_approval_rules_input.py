@@ -22,7 +22,16 @@ from conformance.suite.arrange.approval_rules import (
     standings,
 )
 from conformance.suite.arrange.reviews import UNUSED_ID, Rule, created, fresh_name, naming_only, rule_in, user_id
-from conformance.suite.expectations import Caller, Path, left_to_others, must, observe, unchanged, verifies
+from conformance.suite.expectations import (
+    Caller,
+    Path,
+    left_to_others,
+    must,
+    must_be_as_before,
+    observe,
+    unchanged,
+    verifies,
+)
 
 
 @dataclass(frozen=True)
@@ -234,7 +243,7 @@ def test_what_is_no_truth_value_changes_no_rule(
             answer = maintainer.put(project_rules / rule["id"], {**body, "approvals_required": 3, parameter: value})
             answer.must_be_refused(beside=control)
             after = standing(by_id(maintainer, project_rules, rule["id"]).rule)
-            must(after == before, f"the rule as before: {before}", str(after))
+            must_be_as_before("the rule", before, after)
 
 
 # -- rules and projects that do not exist ------------------------------------------------------------------------------

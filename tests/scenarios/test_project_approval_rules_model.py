@@ -11,7 +11,7 @@ from hypothesis.stateful import initialize, precondition, rule
 from conformance.fuzzing.models import Model, explore
 from conformance.suite.arrange.approval_rules import standings, standings_when
 from conformance.suite.arrange.reviews import fresh_name, rule_in, user_id
-from conformance.suite.expectations import Caller, Path, must, named_otherwise, verifies
+from conformance.suite.expectations import Caller, Path, must, must_be_as_before, named_otherwise, verifies
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture, SuiteSession
@@ -137,7 +137,7 @@ class ProjectApprovalRules(Model):
             for rules in (self.known, now)
         )
         with verifies(requirement):
-            must(left == others, f"the other rules as before: {others}", f"{left}")
+            must_be_as_before("the other rules", others, left)
         self.known = now
 
     def teardown(self) -> None:

@@ -21,6 +21,7 @@ from conformance.suite.expectations import (
     given,
     group_path,
     must,
+    must_be_as_before,
     must_settle,
     project_path,
 )
@@ -208,7 +209,7 @@ def must_stay(reader: Caller, rules: Path, before: Mapping[Any, dict[str, Any]])
     """Expect that these rules of a list have the same content as before."""
     now = standings(reader, rules)
     after = {number: now.get(number) for number in before}
-    must(after == before, f"these rules as before: {_brief(before)}", _brief(after))
+    must_be_as_before("these rules", before, after)
 
 
 def named_by_profile(place: Place, keeper: str, *, branches: bool = False) -> dict[str, Any]:

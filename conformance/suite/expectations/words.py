@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from conformance.http.redaction import beginning
 from conformance.results.record import ItemState, Outcome, Reason
 from conformance.suite.absences import OperationAbsent
 from conformance.suite.context import (
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_SHOWN = 300
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.004, 0.25  # seconds
 
 
@@ -144,6 +141,13 @@ def must(holds: bool, expected: str, actual: str, *exchanges: Exchange) -> None:
         raise Violation(expected, actual, *(exchanges or suspects()))
 
 
+def must_be_as_before(what: str, before: Any, after: Any, *exchanges: Exchange) -> None:
+    """Expect that two reads, before and after, are the same; a violation shows what differs."""
+    looked()
+    if after != before:
+        raise Violation.of_change(what, before, after, *(exchanges or suspects()))
+
+
 def given(holds: bool, otherwise: str) -> None:  # noqa: FBT001 - reads as a sentence
     """Go on only if a precondition holds; otherwise what follows is inconclusive, with this reason."""
     if not holds:
@@ -200,7 +204,7 @@ def unchanged(read: Callable[[], Any], what: str) -> Iterator[None]:
     current_run().known_reads.forget()
     after = read()
     if after != before:
-        raise Violation(f"{what} as before: {_brief(before)}", _brief(after), *suspects())
+        raise Violation.of_change(what, before, after, *suspects())
 
 
 def must_settle(holds: Callable[[], bool], expected: str, actual: Callable[[], str], *, within: float = 0) -> None:
@@ -246,8 +250,3 @@ def _pauses() -> Iterator[float]:
     while True:
         yield pause
         pause = min(pause * 2, _LONGEST_PAUSE)
-
-
-def _brief(value: Any) -> str:
-    text = json.dumps(value, sort_keys=True, default=str)
-    return beginning(text, _SHOWN)
