@@ -253,7 +253,7 @@ def segments_of(wire: Wire, route: Route) -> list[tuple[str, ...]]:
     sensible: dict[str, tuple[object, ...]] = {
         "id": tuple(world.one(name).id for name in (*places[:1] * 3, *places)),
         "user_id": (*wire.made["user_id"], *(world.actors[name].id for name in ("guest", "author", "approver"))),
-        "branch": ("main", "free", "merge-request"),
+        "branch": ("main", "free", "second-merge-request"),
         "name": ("main", "stable"),
         "sha": ("main", world.one("merge_request").extra["sha"]),
         "file_path": ("README.md", "docs%2Fnew.md"),
@@ -361,7 +361,7 @@ def test_everything_can_still_be_read_after_any_deletion(wire: Callable[[str], W
         *(f"groups/{service.world.one(name).id}" for name in ("approver_group", "hidden_group", "sibling_group")),
         f"{project}/protected_branches/main",
         f"{project}/protected_branches/stable",
-        f"{project}/repository/branches/merge-request",
+        f"{project}/repository/branches/second-merge-request",
         project,
     ]
     for deletion in deletions:

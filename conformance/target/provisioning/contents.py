@@ -92,7 +92,7 @@ class Contents:
         """
         author = self.people["author"].token
         try:
-            self._commit(path, branch, author, f"{branch}-later-{_FILE}", f"Another change on {branch}.\n")
+            self._commit(path, branch, author, _file_name(branch, "-later"), f"Another change on {branch}.\n")
         except NotOursError:
             raise
         except RefusedError:
@@ -123,12 +123,12 @@ class Contents:
             self._branch(project, own, author, ref=_branch_name(source))
         else:
             self._branch(project, own, author)
-            self._commit(f"/projects/{project['id']}", own, author, f"{own}-{_FILE}", f"Change on {own}.\n")
+            self._commit(f"/projects/{project['id']}", own, author, _file_name(own), f"Change on {own}.\n")
 
     def code_owners(self, name: str, project: Entry) -> None:
         """Name the code owners of a merge request's file on the default branch, if that can be pushed to."""
         person = self.people[Blueprint.load().code_owners[name]]
-        content = f"/{_branch_name(name)}-{_FILE} @{person.username}\n"
+        content = f"/{_file_name(_branch_name(name))} @{person.username}\n"
         path, owner = f"/projects/{project['id']}", self.people["owner"].token
         self._commit(path, project["default_branch"], owner, _OWNERS, content)
 
@@ -203,4 +203,10 @@ class Contents:
 
 
 def _branch_name(merge_request: str) -> str:
-    return merge_request.replace("_", "-")
+    """Return the source branch of a merge request; one that is pushed to later has a slash in its name."""
+    name = merge_request.replace("_", "-")
+    return f"feature/{name}" if merge_request in Blueprint.load().pushed_to_later else name
+
+
+def _file_name(branch: str, more: str = "") -> str:
+    return f"{branch.replace('/', '-')}{more}-{_FILE}"

@@ -25,8 +25,8 @@ def secrets_beside(profile: Path) -> Path:
 
 
 def new_password(_: str = "") -> str:
-    """Return a random password with upper and lower case letters, a digit and a sign, as some services require."""
-    return f"{secrets.token_urlsafe(18)}-aA1"
+    """Return a random password with letters of both cases, a digit and a plus, which a form would read as a blank."""
+    return f"{secrets.token_urlsafe(18)}+aA1"
 
 
 class Secrets:
