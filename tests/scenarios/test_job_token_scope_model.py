@@ -13,6 +13,7 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from conformance.fuzzing.models import Model, explore
 from conformance.suite import Version
+from conformance.suite.arrange import UNUSED_ID
 from conformance.suite.arrange.job_token_scope import (
     ALLOWLISTS,
     GROUPS,
@@ -20,6 +21,7 @@ from conformance.suite.arrange.job_token_scope import (
     Allowlist,
     limit_kept,
     limit_of,
+    limit_on,
     listed_if_readable,
     scope_path,
 )
@@ -206,10 +208,15 @@ def test_the_limit_stays_whoever_comes_to_the_lists_or_goes_as_the_last_one(
     with ExitStack() as stack:
         for allowlist, targets in lists.items():
             stack.enter_context(allowlist.borrowed(maintainer, project, targets))
-        with verifies("job-token-scope.leaves-the-rest"), unchanged(limit, "the limit"):
+        with (
+            limit_on(maintainer, project),
+            verifies("job-token-scope.leaves-the-rest"),
+            unchanged(limit, "the limit"),
+        ):
             for allowlist, (target,) in lists.items():
                 allowlist.given_added(maintainer, project, target.id)
                 maintainer.delete(allowlist.of(project) / target.id).given_served()
+                maintainer.post(allowlist.of(project), allowlist.body(UNUSED_ID)).must_not_break()  # refused, or not
         stack.enter_context(limit_kept(maintainer, project))
         if maintainer.patch(settings, {"enabled": False}).is_served and limit():
             settles(lambda: not limit())

@@ -11,7 +11,15 @@ from conformance.suite.arrange import arranged
 from conformance.suite.arrange.approval_rules import project_rules_path
 from conformance.suite.arrange.approval_settings import RETAIN, of_project
 from conformance.suite.arrange.integrations import integrations_path, set_up, slug_of
-from conformance.suite.arrange.job_token_scope import ALLOWLISTS, GROUPS, PROJECTS, Allowlist, limit_on
+from conformance.suite.arrange.job_token_scope import (
+    ALLOWLISTS,
+    GROUPS,
+    PROJECTS,
+    Allowlist,
+    limit_of,
+    limit_on,
+    scope_path,
+)
 from conformance.suite.arrange.places import Place
 from conformance.suite.arrange.reviews import approvals_put_back, created, merge_request_path
 from conformance.suite.context import NotTested, Unmet, current_run, current_test
@@ -33,6 +41,7 @@ class Surroundings:
     def __init__(self) -> None:
         """Begin without any surroundings."""
         self._made: dict[Part, ExitStack] = {}
+        self._area: str | None = None
 
     def make(self, name: str, area: str, place: Place) -> None:
         """Make what an operation of an area, or its reads, could hit by mistake, as far as the profile names it.
@@ -44,6 +53,9 @@ class Surroundings:
         wanted = dict.fromkeys((*_AROUND_ALL, *_AROUND_AREAS.get(area, ()), *_AROUND_OPERATIONS.get(name, ())))
         # Making and removing is not what the running test is about.
         with current_test().results.settling_nothing(unless=lambda: False):
+            if area != self._area and _ENTRY in self._made:
+                _switch_limit_on(place)
+            self._area = area
             for part in [part for part in reversed(self._made) if part not in {*wanted, *staying}]:
                 self._made.pop(part).close()
             for part in wanted:
@@ -81,6 +93,14 @@ def _entries(allowlist: Allowlist, name: str, which: int) -> Part:
             yield
 
     return made
+
+
+def _switch_limit_on(place: Place) -> None:
+    """Switch the limit on that an earlier area may have switched off: only so can another wrong switch-off be seen."""
+    caller, project = Caller.named("maintainer"), place.fixture("project")
+    with suppress(Unmet, NotTested):
+        if not limit_of(caller, project):
+            caller.patch(scope_path(project), {"enabled": True})
 
 
 def _project_rule(name: str) -> Part:
