@@ -10,6 +10,7 @@ import click
 import yaml
 
 from conformance.contract import Contract, Kind, Operation, Requirement, Version
+from conformance.results.grouping import grouped
 from conformance.runner.collection import all_tests
 
 if TYPE_CHECKING:
@@ -195,8 +196,5 @@ def _coverage_row(name: str, counts: Counter[str]) -> str:
 
 def tests_by_requirement() -> Mapping[str, Collection[str]]:
     """Return for each requirement the tests that verify it, at any version; raise ContractError if they are wrong."""
-    found: dict[str, list[str]] = {}
-    for test in all_tests(Contract.load(), None).values():
-        for name in test.requirements:
-            found.setdefault(name, []).append(test.id)
-    return found
+    tests = all_tests(Contract.load(), None).values()
+    return grouped((name, test.id) for test in tests for name in test.requirements)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from conformance.reports.pages import template
+from conformance.results.grouping import grouped
 from conformance.results.record import Outcome, Reason, TestOutcome
 from conformance.results.subject import Subject
 from conformance.results.text import one_line, plural
@@ -170,10 +171,7 @@ def open_rows(groups: Sequence[Gap]) -> tuple[tuple[Gap, str], ...]:
 
 def _named(ids: Iterable[str]) -> str:
     """Return ids in one line, grouped by area."""
-    areas: dict[str, list[str]] = {}
-    for name in ids:
-        area, _, rest = name.partition(".")
-        areas.setdefault(area, []).append(rest)
+    areas = grouped(_area_and_rest(name) for name in ids)
     return "; ".join(
         f"{area}.{rests[0]}" if len(rests) == 1 else f"{area}: {', '.join(rests)}" for area, rests in areas.items()
     )
@@ -182,11 +180,11 @@ def _named(ids: Iterable[str]) -> str:
 def _not_owed(rows: Iterable[RequirementVerdict]) -> tuple[NotOwed, ...]:
     """Group the musts that are not owed by reason, largest group first; of an unclaimed area, give a count."""
     musts = [row for row in rows if row.requirement.level == "must"]
-    groups: dict[tuple[Reason | None, str], list[RequirementVerdict]] = {}
-    for row in musts:
-        # The reason why a statement cannot be observed has other words for each statement.
-        detail = "" if row.reason in (Reason.NOT_OBSERVABLE, Reason.OUT_OF_SCOPE) else one_line(row.detail or "", 160)
-        groups.setdefault((row.reason, detail), []).append(row)
+    # The reason why a statement cannot be observed has other words for each statement.
+    vague = (Reason.NOT_OBSERVABLE, Reason.OUT_OF_SCOPE)
+    groups = grouped(
+        ((row.reason, "" if row.reason in vague else one_line(row.detail or "", 160)), row) for row in musts
+    )
     found = [
         NotOwed(str(reason), detail, len(members), _by_area(members, by_name=reason is not Reason.OUT_OF_SCOPE))
         for (reason, detail), members in groups.items()
@@ -195,10 +193,7 @@ def _not_owed(rows: Iterable[RequirementVerdict]) -> tuple[NotOwed, ...]:
 
 
 def _by_area(rows: Sequence[RequirementVerdict], *, by_name: bool) -> Mapping[str, str]:
-    areas: dict[str, list[str]] = {}
-    for row in rows:
-        area, _, rest = row.requirement.id.partition(".")
-        areas.setdefault(area, []).append(rest)
+    areas = grouped(_area_and_rest(row.requirement.id) for row in rows)
     return {
         area: ", ".join(names[:_SHOWN_NOT_OWED]) + (f" and {more} more" if more > 0 else "")
         if by_name
@@ -206,6 +201,11 @@ def _by_area(rows: Sequence[RequirementVerdict], *, by_name: bool) -> Mapping[st
         for area, names in areas.items()
         for more in (len(names) - _SHOWN_NOT_OWED,)
     }
+
+
+def _area_and_rest(name: str) -> tuple[str, str]:
+    area, _, rest = name.partition(".")
+    return area, rest
 
 
 def _sentence(text: str) -> str:
@@ -261,9 +261,7 @@ def _cell_states(record: RunRecord, rows: Mapping[str, RequirementVerdict]) -> C
     """Return the results of a cell: only of the tests that call this operation."""
     held = {end.test for end in record.tests if end.outcome is TestOutcome.PASSED}
     ended = held | {end.test for end in record.tests if end.outcome is TestOutcome.NOT_TESTED}
-    seen: dict[tuple[str, str], list[Check]] = {}
-    for check in record.checks:
-        seen.setdefault((check.requirement, check.test), []).append(check)
+    seen = grouped(((check.requirement, check.test), check) for check in record.checks)
 
     def state(rule: AccessRule, actor: str, requirement: str) -> str:
         row = rows.get(requirement)

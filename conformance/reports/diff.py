@@ -13,6 +13,7 @@ from conformance.contract import Contract
 from conformance.reports.facts import Facts, why
 from conformance.reports.markdown import code, words
 from conformance.reports.pages import template
+from conformance.results.grouping import grouped
 from conformance.results.record import Reason
 from conformance.results.text import one_line, plural
 from conformance.results.verdicts import RequirementVerdict, Verdict
@@ -262,7 +263,8 @@ def as_text(difference: Difference, regressions: tuple[Change, ...]) -> str:
         found = difference.of(sort)
         if found:
             lines += ["", f"{sort} ({len(found)})"]
-        for detail, changes in _by_detail(found[:_SHOWN]).items():
+        # Those with the same reason stand together, so that it is shown once.
+        for detail, changes in grouped((change.detail, change) for change in found[:_SHOWN]).items():
             for change in changes:
                 level = f" ({change.level})" if not change.counts else ""
                 lines.append(f"  {change.name}{level}: {change.before} -> {change.after}")
@@ -270,14 +272,6 @@ def as_text(difference: Difference, regressions: tuple[Change, ...]) -> str:
         if len(found) > _SHOWN:
             lines.append(f"  ... and {len(found) - _SHOWN} more; --format json has them all")
     return "\n".join(lines) + "\n"
-
-
-def _by_detail(changes: tuple[Change, ...]) -> Mapping[str, list[Change]]:
-    """Group those with the same reason, so that it is shown once."""
-    found: dict[str, list[Change]] = {}
-    for change in changes:
-        found.setdefault(change.detail, []).append(change)
-    return found
 
 
 def as_markdown(difference: Difference, regressions: tuple[Change, ...]) -> str:

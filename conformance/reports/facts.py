@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from conformance.reports.causes import Cause, Gap, causes, gap_groups
 from conformance.results.baseline import reason_from
+from conformance.results.grouping import grouped
 from conformance.results.record import Check, Outcome, Reason, RunRecord, TestOutcome
 from conformance.results.text import one_line, plural
 from conformance.results.verdicts import RequirementVerdict, RunResult, RunVerdict, Verdict, add_up
@@ -271,9 +272,8 @@ class Facts:
     @cached_property
     def unverified(self) -> Mapping[Reason, tuple[RequirementVerdict, ...]]:
         """Inconclusive and untested requirements of every level by reason, the most frequent reason first."""
-        found: dict[Reason, list[RequirementVerdict]] = {}
-        for row in self.result.rows_with(Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED):
-            found.setdefault(row.reason or Reason.NOT_REACHED, []).append(row)
+        rows = self.result.rows_with(Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
+        found = grouped((row.reason or Reason.NOT_REACHED, row) for row in rows)
         return {reason: tuple(rows) for reason, rows in sorted(found.items(), key=lambda item: -len(item[1]))}
 
     @cached_property
@@ -305,9 +305,7 @@ class Facts:
     @cached_property
     def rows_of_table(self) -> tuple[TableRow, ...]:
         """The rows of the version table, oldest first."""
-        rows: dict[str, list[TimelineItem]] = {}
-        for entry in self.timeline:
-            rows.setdefault(entry.item.version, []).append(entry)
+        rows = grouped((entry.item.version, entry) for entry in self.timeline)
         return tuple(TableRow(version, tuple(items)) for version, items in rows.items())
 
     @cached_property

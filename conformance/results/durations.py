@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.contract.yaml_files import read_yaml
+from conformance.results.grouping import grouped
 from conformance.results.record import TestOutcome
 
 if TYPE_CHECKING:
@@ -82,9 +83,7 @@ def in_order(tests: Sequence[str], known: Mapping[str, float], workers: int) -> 
     objects.
     """
     weights = weights_of(tests, known)
-    alike: dict[float, list[str]] = {}
-    for test in tests:
-        alike.setdefault(weights[test], []).append(test)
+    alike = grouped((weights[test], test) for test in tests)
     longest = [test for weight in sorted(alike, reverse=True) for test in _side_by_side(alike[weight], workers)]
     if len(longest) < 2 * workers:
         return longest

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from conformance.results.grouping import grouped
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -64,10 +66,9 @@ def to_repeat(check: Check) -> Steps:
 
 def _since_it_was_gone(steps: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
     """Drop the calls on a thing before it was deleted, if it was made and deleted once more since then."""
-    gone: dict[tuple[str, ...], list[int]] = {}
-    for number, entry in enumerate(steps):
-        if entry.request.startswith("DELETE "):
-            gone.setdefault(_place(entry.request), []).append(number)
+    gone = grouped(
+        (_place(entry.request), number) for number, entry in enumerate(steps) if entry.request.startswith("DELETE ")
+    )
     for place, numbers in gone.items():
         for first in numbers[-2:-1]:
             of_it = (place, place[:-1])

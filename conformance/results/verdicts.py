@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from conformance.errors import ExitCode
+from conformance.results.grouping import grouped
 from conformance.results.record import (
     ENDED,
     Check,
@@ -153,9 +154,7 @@ class RunResult:
     @cached_property
     def by_area(self) -> Mapping[str, tuple[RequirementVerdict, ...]]:
         """The rows of each area, areas in the contract's order."""
-        areas: dict[str, list[RequirementVerdict]] = {}
-        for row in self.rows:
-            areas.setdefault(row.requirement.area, []).append(row)
+        areas = grouped((row.requirement.area, row) for row in self.rows)
         return {area: tuple(rows) for area, rows in areas.items()}
 
     @cached_property
@@ -166,9 +165,7 @@ class RunResult:
 
 def add_up(record: RunRecord) -> RunResult:
     """Turn a record, also one that was cut off or damaged, into verdicts."""
-    checks: dict[str, list[Check]] = {}
-    for check in record.checks:
-        checks.setdefault(check.requirement, []).append(check)
+    checks = grouped((check.requirement, check) for check in record.checks)
     ends = {end.test: end for end in record.tests}
     rows = tuple(_row(entry, checks.get(entry.id, []), ends) for entry in record.plan)
     contradictions = _contradictions(record, checks)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.contract import ChangeKind, Version
 from conformance.errors import UsageError
+from conformance.results.grouping import grouped
 from conformance.results.record import Reason
 from conformance.results.text import one_line, plural, said
 from conformance.results.verdicts import RequirementVerdict, Verdict, add_up
@@ -288,9 +289,7 @@ def _lines(readiness: Readiness) -> Iterator[str]:
 
 def by_cause(gaps: tuple[ComingGap, ...]) -> list[tuple[str, list[str]]]:
     """Return the reasons why requirements were not verified, each with its requirements, the most frequent first."""
-    found: dict[str, list[str]] = {}
-    for gap in gaps:
-        found.setdefault(gap.detail or gap.reason, []).append(gap.requirement)
+    found = grouped((gap.detail or gap.reason, gap.requirement) for gap in gaps)
     return sorted(found.items(), key=lambda entry: (-len(entry[1]), entry[0]))
 
 

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from conformance.contract import Change, ChangeKind, Contract, Operation, Version
 from conformance.contract.bundle import resolve
+from conformance.results.grouping import grouped
 from conformance.schema.response_validator import ResponseValidator
 from conformance.versions.har import har_entries
 from conformance.versions.recorded import Pattern, Recorded, as_json, pieces, recorded
@@ -107,10 +108,7 @@ class TrafficLint:
         self._all = ResponseValidator(contract, None)
         self._judge = ResponseValidator(contract, version)
         self._known = {operation.id: operation for operation in self._judge.operations}
-        self._by_place: dict[str, list[Change]] = {}
-        for change in contract.changes:
-            for place in change.places:
-                self._by_place.setdefault(place, []).append(change)
+        self._by_place = grouped((place, change) for change in contract.changes for place in change.places)
 
     def read(self, file: Path) -> TrafficReport:
         """Read a HAR file; raise UsageError when it cannot be read, is no HAR file, or ends in the middle."""
