@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from conformance.contract.folders import HOME
-from conformance.contract.yaml_files import read_checked
+from conformance.contract.yaml_files import read_checked, row_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -64,19 +64,8 @@ class OpenPlace:
 
 def load_open_places(file: Path) -> tuple[OpenPlace, ...]:
     """Read the open places in the order of the file; raise ContractError or UsageError when it is broken."""
-    return tuple(
-        OpenPlace(
-            id=row["id"],
-            where=row["where"],
-            silent_on=" ".join(row["silent_on"].split()),
-            treatment=" ".join(row["treatment"].split()),
-            danger=Danger(row["danger"]),
-            requirements=tuple(row["requirements"]),
-            varied_by=tuple(row.get("varied_by", ())),
-            not_varied=" ".join(row.get("not_varied", "").split()),
-        )
-        for row in read_checked(file, "open-places.schema.json")["open_places"]
-    )
+    rows = read_checked(file, "open-places.schema.json")["open_places"]
+    return tuple(row_of(OpenPlace, row, danger=Danger(row["danger"])) for row in rows)
 
 
 def page(places: Iterable[OpenPlace], notes: frozenset[str]) -> str:
