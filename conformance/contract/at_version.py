@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from conformance.contract.versions import Version, holds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Json = dict[str, Any]
 
@@ -116,16 +119,19 @@ def _prune_required(node: Json, result: Json, version: Version | None, gone: set
 
 def property_names(node: Any) -> set[str]:
     """Return the names of all properties that a document, or a part of one, describes."""
-    names: set[str] = set()
-    if isinstance(node, list):
-        for entry in node:
-            names |= property_names(entry)
-    elif isinstance(node, dict):
-        if isinstance(node.get("properties"), dict):
-            names |= set(node["properties"])
-        for value in node.values():
-            names |= property_names(value)
-    return names
+    described = (part["properties"] for part in mappings_in(node) if isinstance(part.get("properties"), dict))
+    return {name for properties in described for name in properties}
+
+
+def mappings_in(node: Any) -> Iterator[Json]:
+    """Yield every mapping in JSON, at any depth, the outermost first."""
+    if isinstance(node, dict):
+        yield node
+        node = node.values()
+    elif not isinstance(node, list):
+        return
+    for entry in node:
+        yield from mappings_in(entry)
 
 
 def _without(example: Any, names: set[str]) -> Any:
@@ -157,9 +163,4 @@ def drop_unused_components(document: Json) -> None:
 
 
 def _references(node: Any) -> set[str]:
-    if isinstance(node, list):
-        return {reference for entry in node for reference in _references(entry)}
-    if isinstance(node, dict):
-        own = {node["$ref"]} if isinstance(node.get("$ref"), str) else set()
-        return own | {reference for value in node.values() for reference in _references(value)}
-    return set()
+    return {part["$ref"] for part in mappings_in(node) if isinstance(part.get("$ref"), str)}
