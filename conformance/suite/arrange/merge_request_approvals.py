@@ -7,8 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from conformance.suite.arrange.approval_settings import OVERRIDES, of_project
-from conformance.suite.arrange.passwords import given_no_password
+from conformance.suite.arrange.approval_settings import OVERRIDES, given_no_password, of_project
 from conformance.suite.arrange.project_approval_configuration import OVERRIDING
 from conformance.suite.arrange.request_examples import (
     Area,

@@ -10,8 +10,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from conformance.http.bodies import object_in
 from conformance.results.record import Reason
-from conformance.suite.arrange.approval_settings import OVERRIDES, Settings
-from conformance.suite.arrange.passwords import given_no_password
+from conformance.suite.arrange.approval_settings import OVERRIDES, Settings, given_no_password
 from conformance.suite.arrange.request_examples import ReadBack, same_path
 from conformance.suite.context import NotTested, Run, Unmet, Violation, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, must_settle, project_path, whole_number

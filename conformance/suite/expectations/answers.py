@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Self
 
-from conformance.http.bodies import parsed
+from conformance.http.bodies import json_in, parsed
 from conformance.http.redaction import beginning
 from conformance.results.record import Reason
-from conformance.suite.bounds import require_number_to_be_taken
 from conformance.suite.context import Unmet, Violation, current_run, current_test
 from conformance.suite.expectations.words import looked
 
@@ -20,6 +19,12 @@ if TYPE_CHECKING:
 
 _ABSENT: Any = object()
 _SHOWN_BODY, _LONGEST_BODY = 200, 4000
+#: The text sets no bounds to this number: if a larger one is refused, the call is tried with the fewest.
+_NUMBER = "approvals_required"
+_FEWEST = 1
+#: Statuses that refuse a value which a service does not accept.
+_REFUSED = frozenset({400, 409, 422})
+_IN_RULES = "/approval_rules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +191,7 @@ class Answer:
     def given_there(self) -> None:
         """Go on after a right but refused call only if serving it is owed: nothing left open explains the refusal."""
         current_run().absences.require_answer(self.exchange)
-        require_number_to_be_taken(self.exchange)
+        _require_number_to_be_taken(self.exchange)
 
     @property
     def actor(self) -> str:
@@ -199,3 +204,30 @@ class Answer:
     def _shown(self) -> str:
         text = beginning(self.exchange.body[:_LONGEST_BODY].decode("utf-8", "replace"), _SHOWN_BODY)
         return text or "no body"
+
+
+def _require_number_to_be_taken(exchange: Exchange) -> None:
+    """Raise Unmet when a rule was refused only for its number of approvals, because the text sets no bounds to that."""
+    call, wanted = exchange.call, json_in(exchange.call.body or b"")
+    number = wanted.get(_NUMBER) if isinstance(wanted, dict) else None
+    if (
+        exchange.status not in _REFUSED
+        or not isinstance(number, int)
+        or number <= _FEWEST
+        or _IN_RULES not in call.path
+    ):
+        return
+    with_fewer = _sent_again(exchange, {**wanted, _NUMBER: _FEWEST})
+    # If it is refused only now and then, the number is not the reason.
+    if with_fewer.is_success and _sent_again(exchange, wanted).status in _REFUSED:
+        raise Unmet(Reason.PRECONDITION, f"a rule for {number} approvals is refused, and one for 1 is not: left open")
+
+
+def _sent_again(exchange: Exchange, body: dict[str, Any]) -> Exchange:
+    """Send a call with another body, and remove what it makes."""
+    client, call = current_run().client, exchange.call
+    answer = client.send(call.actor, call.method, call.path, json_body=body)
+    made = answer.served_object.get("id")
+    if call.method == "POST" and made is not None:
+        client.send(call.actor, "DELETE", f"{call.path}/{made}")
+    return answer
