@@ -60,6 +60,12 @@ def user_id(caller: Caller) -> int:
     return int(given_in_profile(caller.actor.id if caller.actor else None, "id", caller.name))
 
 
+def approving(place: Place) -> list[Caller]:
+    """Return the actors of the profile who may approve."""
+    actors = place.profile.actors
+    return [Caller(current_run(), actors[name]) for name in ("approver", "second_approver") if name in actors]
+
+
 def password_of(caller: Caller) -> str:
     """Return the password of an actor; raise NotTested when the profile does not give it."""
     return given_in_profile(caller.actor.password if caller.actor else None, "password", caller.name)
