@@ -73,10 +73,7 @@ def _first_paths(profile: Profile) -> Iterator[str]:
         if profile.claims(area):
             yield from (path for fixture, below in reads if (path := _below(profile, fixture, below)))
     yield from ("/user", "/version")
-    for fixture in ("project", "group"):
-        path = _below(profile, fixture, f"/{fixture}s/{{}}")
-        if path:
-            yield path
+    yield from (path for kind in ("project", "group") if (path := _below(profile, kind, f"/{kind}s/{{}}")))
 
 
 def _problem(profile: Profile, exchange: Exchange) -> str | None:
@@ -275,21 +272,15 @@ _FOR_MAINTAINERS = ("merge_request_approval_setting", "job_token_scope")
 
 
 def _project_settings(profile: Profile, *, served: bool) -> list[_Trial]:
-    projects = profile.fixtures.get("project", ())
     claim = "is at least maintainer of project" if served else "is below maintainer in project"
-    paths = [f"/projects/{projects[0].id}/{name}" for name in _FOR_MAINTAINERS] if projects else []
-    return [_Trial(claim, paths[0], served, _MAINTAINER, paths[1])] if paths else []
+    path, instead = (_below(profile, "project", f"/projects/{{}}/{name}") for name in _FOR_MAINTAINERS)
+    return [_Trial(claim, path, served, _MAINTAINER, instead)] if path and instead else []
 
 
 def _group_settings(profile: Profile, *, served: bool) -> list[_Trial]:
-    groups = profile.fixtures.get("group", ())
     claim = "is owner of group" if served else "is not owner of group"
-    path = f"/groups/{groups[0].id}/merge_request_approval_setting" if groups else ""
+    path = _below(profile, "group", "/groups/{}/merge_request_approval_setting")
     return [_Trial(claim, path, served, _OWNER)] if path else []
-
-
-def _below_maintainer(profile: Profile) -> list[_Trial]:
-    return _project_settings(profile, served=False)
 
 
 _TRIALS: dict[str, Callable[[Profile], list[_Trial]]] = {
@@ -298,12 +289,10 @@ _TRIALS: dict[str, Callable[[Profile], list[_Trial]]] = {
         *_project_settings(profile, served=True),
         *_group_settings(profile, served=False),
     ],
-    "developer": _below_maintainer,
-    "reporter": _below_maintainer,
-    "guest": _below_maintainer,
-    "approver": _below_maintainer,
-    "second_approver": _below_maintainer,
-    "author": _below_maintainer,
+    **dict.fromkeys(
+        ("developer", "reporter", "guest", "approver", "second_approver", "author"),
+        lambda profile: _project_settings(profile, served=False),
+    ),
     "outsider": lambda profile: [
         *_project_settings(profile, served=False),
         *_group_settings(profile, served=False),

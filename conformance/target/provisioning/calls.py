@@ -117,7 +117,7 @@ class RefusedError(Exception):
     """The target refuses to create something; the text says what, and how it refused."""
 
 
-class NotOursError(RefusedError):
+class NotOursError(Exception):
     """Something with this name exists, and does not carry the mark of provisioning."""
 
 

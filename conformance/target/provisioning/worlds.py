@@ -15,7 +15,6 @@ from conformance.target.provisioning.calls import (
     OF_GATEWAYS,
     Calls,
     Entry,
-    NotOursError,
     RefusedError,
     Wanted,
     segment,
@@ -122,8 +121,6 @@ class World:
         def run() -> None:
             try:
                 make(*arguments)
-            except NotOursError:
-                raise
             except RefusedError as error:
                 self.refused[name] = str(error)
             except KeyError as error:
@@ -137,8 +134,6 @@ class World:
     def _user(self, name: str) -> None:
         try:
             self.people[name] = self.accounts.user(name)
-        except NotOursError:
-            raise
         except RefusedError as error:
             if name != "admin":
                 raise UsersRefusedError(str(error)) from error
@@ -196,8 +191,6 @@ class World:
         more = {"parent_id": self.groups[place.within]["id"]} if place.within else {}
         try:
             group = self._numbered(place, more) or self._place("group", replace(place, numbered=False), more, {})
-        except NotOursError:
-            raise
         except RefusedError:
             if not place.or_on_top:
                 raise
@@ -211,12 +204,9 @@ class World:
         """Create a group whose path begins with digits; None when it exists without them, or such a path is refused."""
         if not place.numbered or self._find_place("group", self.names.path(place.name)):
             return None
-        try:
+        with suppress(RefusedError):
             return self._place("group", place, more, {})
-        except NotOursError:
-            raise
-        except RefusedError:
-            return None
+        return None
 
     def _members(self, path: str, place: Place) -> None:
         owner = self.people[place.by]
