@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from conformance.cli.parameters import PLACE
 from conformance.contract import Contract, Version
 from conformance.errors import ExitCode, UsageError
 from conformance.proof import Fault, all_faults, faults_named
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     help="All that is owed at V. By default all at 17.7, and the rest at the nearest version that owes it.",
 )
 @click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, help="Processes. By default one per core.")
-@click.option("--out", type=click.Path(path_type=Path), default=Path("reports/proof"), show_default=True)
+@click.option("--out", type=PLACE, default=Path("reports/proof"), show_default=True)
 @click.option("--resume", is_flag=True, help="Go on where an interrupted proof of the same code stopped.")
 def prove(  # noqa: PLR0913 - the options of a command
     *,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from conformance.cli.parameters import PLACE
 from conformance.contract import Contract
 from conformance.contract.yaml_files import schema_text
 from conformance.errors import ExitCode, UsageError
@@ -23,6 +23,7 @@ from conformance.results.verdicts import add_up
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
     from typing import Protocol
 
     class _Form(Protocol):
@@ -55,8 +56,8 @@ def _print_schema(context: click.Context, _: click.Parameter, name: str | None) 
 
 
 @click.command()
-@click.argument("shards", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the record and its reports.")
+@click.argument("shards", nargs=-1, required=True, type=PLACE)
+@click.option("--out", required=True, type=PLACE, help="Folder for the record and its reports.")
 def merge(shards: tuple[Path, ...], out: Path) -> int:
     """
     Make one run of its SHARDS: the folders that `conformance run --shard` wrote, or their records.
@@ -79,8 +80,8 @@ def merge(shards: tuple[Path, ...], out: Path) -> int:
 
 
 @click.command()
-@click.argument("record", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the reports. By default beside the record.")
+@click.argument("record", type=PLACE)
+@click.option("--out", type=PLACE, help="Folder for the reports. By default beside the record.")
 @click.option(
     "--format",
     "formats",
@@ -130,8 +131,8 @@ def report(record: Path, out: Path | None, formats: tuple[str, ...], unverified_
 
 
 @click.command()
-@click.argument("old", type=click.Path(path_type=Path))
-@click.argument("new", type=click.Path(path_type=Path))
+@click.argument("old", type=PLACE)
+@click.argument("new", type=PLACE)
 @click.option("--format", "form", type=click.Choice(list(_DIFF_FORMS)), default="text", show_default=True)
 @click.option(
     "--fail-on",
@@ -157,8 +158,8 @@ def diff(old: Path, new: Path, form: str, fail_on: tuple[str, ...]) -> int:
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), help="File of the page. By default history.html in the folder.")
+@click.argument("folder", type=PLACE)
+@click.option("--out", type=PLACE, help="File of the page. By default history.html in the folder.")
 @click.option(
     "--last", type=click.IntRange(1), default=1000, show_default=True, metavar="N", help="Runs of each target, at most."
 )

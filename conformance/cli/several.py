@@ -7,11 +7,11 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from conformance.cli.parameters import PLACE
 from conformance.contract import Contract
 from conformance.errors import ConformanceError, ExitCode, UsageError
 from conformance.http.settings import without_userinfo
@@ -29,6 +29,7 @@ from conformance.target.apart import changed_places
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+    from pathlib import Path
     from types import FrameType
 
 _FORMS = {"json": comparison_as_json, "markdown": comparison_as_markdown, "html": comparison_as_html}
@@ -51,7 +52,7 @@ _WORST_FIRST = (
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, required=True, type=PLACE)
 @click.option("--format", "form", type=click.Choice(list(_FORMS)), default="markdown", show_default=True)
 def compare(runs: tuple[Path, ...], form: str) -> int:
     """

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 import yaml
 
-from conformance.cli.parameters import Number, refuse_beside
+from conformance.cli.parameters import PLACE, Number, refuse_beside
 from conformance.contract import Version
 from conformance.contract.yaml_files import read_yaml
 from conformance.errors import ExitCode, TargetError, UsageError
@@ -47,7 +47,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--example", is_flag=True, help="Print a commented profile to start from, with all that one may name.")
 @click.option(
     "--discover",
-    type=click.Path(path_type=Path),
+    type=PLACE,
     metavar="FILE",
     help="Fill this profile, which needs base_url and tokens only, with what the tokens may read, and print it. "
     "Nothing is made or changed, except integrations, which are tried and disabled again where the profile says "
@@ -55,7 +55,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 )
 @click.option(
     "--check",
-    type=click.Path(path_type=Path),
+    type=PLACE,
     metavar="FILE",
     help="Hold a profile against its target: each fixture and actor is read and compared; on a disposable target, each "
     "integration is set up as well and disabled again.",
@@ -210,12 +210,7 @@ def _row(proof: RoleProof, width: int) -> str:
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes a free one.")
 @click.option(
-    "--latency",
-    type=Number(0, 60_000),
-    default=0.0,
-    show_default=True,
-    metavar="MS",
-    help="Delay of every answer.",
+    "--latency", type=Number(0, 60_000), default=0.0, show_default=True, metavar="MS", help="Delay of every answer."
 )
 @click.option(
     "--worlds",
