@@ -11,7 +11,7 @@ from conformance.results.grouping import grouped
 from conformance.results.record import Outcome, Reason, TestOutcome
 from conformance.results.subject import Subject
 from conformance.results.text import one_line, plural
-from conformance.results.verdicts import RequirementVerdict, RunVerdict, Verdict
+from conformance.results.verdicts import LEFT_OPEN, RequirementVerdict, RunVerdict, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -218,9 +218,8 @@ def _were(number: int) -> str:
 
 def levels(rows: Iterable[RequirementVerdict]) -> Mapping[str, int]:
     """Count rows by level and result, such as `must passed`; unstable counts as open."""
-    open_ = (Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
     return Counter(
-        f"{row.requirement.level} {'open' if row.verdict in open_ else row.verdict}"
+        f"{row.requirement.level} {'open' if row.verdict in LEFT_OPEN else row.verdict}"
         for row in rows
         if row.requirement.selected
     )

@@ -16,7 +16,7 @@ from conformance.reports.pages import template
 from conformance.results.grouping import grouped
 from conformance.results.record import Reason
 from conformance.results.text import one_line, plural
-from conformance.results.verdicts import RequirementVerdict, Verdict
+from conformance.results.verdicts import LEFT_OPEN, RequirementVerdict, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 #: Raised whenever the JSON document changes so that its readers must change too.
 DIFF_FORM = 1
 
-_OPEN = (Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
 _SHOWN = 20
 _DIGEST = re.compile(r"[0-9a-f]{40,}")
 #: An operation counts as slower from this factor and this many milliseconds on; smaller differences are chance.
@@ -175,7 +174,7 @@ def _sort(old: RequirementVerdict, new: RequirementVerdict) -> Sort | None:
     if new.verdict is Verdict.PASSED:
         return Sort.PASSING if old.verdict is Verdict.FAILED else Sort.GAINED
     # A statement that a newer version of the target no longer owes is no loss; the caveats name the version.
-    lost = new.verdict in _OPEN or (new.verdict is Verdict.NOT_APPLICABLE and new.reason is not Reason.VERSION)
+    lost = new.verdict in LEFT_OPEN or (new.verdict is Verdict.NOT_APPLICABLE and new.reason is not Reason.VERSION)
     return Sort.LOST if lost and old.verdict in (Verdict.PASSED, Verdict.FAILED, Verdict.NOTED) else None
 
 

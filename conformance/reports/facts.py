@@ -14,7 +14,7 @@ from conformance.results.baseline import reason_from
 from conformance.results.grouping import grouped
 from conformance.results.record import Check, Outcome, Reason, RunRecord, TestOutcome
 from conformance.results.text import one_line, plural
-from conformance.results.verdicts import RequirementVerdict, RunResult, RunVerdict, Verdict, add_up
+from conformance.results.verdicts import LEFT_OPEN, RequirementVerdict, RunResult, RunVerdict, Verdict, add_up
 from conformance.target.names import SHOWING_MORE
 from conformance.versions.timeline import TimelineItem, timeline
 
@@ -272,14 +272,14 @@ class Facts:
     @cached_property
     def unverified(self) -> Mapping[Reason, tuple[RequirementVerdict, ...]]:
         """Inconclusive and untested requirements of every level by reason, the most frequent reason first."""
-        rows = self.result.rows_with(Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
+        rows = self.result.rows_with(*LEFT_OPEN)
         found = grouped((row.reason or Reason.NOT_REACHED, row) for row in rows)
         return {reason: tuple(rows) for reason, rows in sorted(found.items(), key=lambda item: -len(item[1]))}
 
     @cached_property
     def gap_groups(self) -> tuple[Gap, ...]:
         """Selected requirements that were not verified, grouped by what prevented it."""
-        return gap_groups(self.result.rows_with(Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED))
+        return gap_groups(self.result.rows_with(*LEFT_OPEN))
 
     def kept_open_by(self, reason: str) -> tuple[Gap, ...]:
         """Return the reasons that keep musts open and that the profile cannot change, the most frequent first."""

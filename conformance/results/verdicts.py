@@ -63,6 +63,8 @@ EXIT_CODES: Mapping[RunVerdict, ExitCode] = {
 
 
 _COUNTED = frozenset(Verdict) - {Verdict.NOT_APPLICABLE}
+#: The verdicts of requirements that were neither verified nor seen to be violated, though they apply.
+LEFT_OPEN = (Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +96,7 @@ class RequirementVerdict:
     @property
     def is_gap(self) -> bool:
         """Whether it keeps the run from being conformant without a failure."""
-        return (
-            self.requirement.level == "must"
-            and self.requirement.selected
-            and self.verdict in (Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
-        )
+        return self.requirement.level == "must" and self.requirement.selected and self.verdict in LEFT_OPEN
 
     @property
     def is_known(self) -> bool:

@@ -20,7 +20,7 @@ from conformance.results.parts import EMBEDDED
 from conformance.results.plan import Selection, Shard
 from conformance.results.subject import Subject
 from conformance.results.trust import record_in, trusted_record
-from conformance.results.verdicts import Verdict, add_up
+from conformance.results.verdicts import LEFT_OPEN, Verdict, add_up
 from conformance.runner.location import SUITE_FOLDER, suite_arguments
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ def _left_by(folder: Path, *, has_target: bool) -> frozenset[str]:
     return left
 
 
-_LEFT = (Verdict.FAILED, Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
+_LEFT = (Verdict.FAILED, *LEFT_OPEN)
 
 
 def _of_the_operator(arguments: list[str]) -> tuple[str, ...]:
