@@ -12,6 +12,7 @@ import yaml
 
 from conformance.contract.yaml_files import first_problem, line_of, parse_yaml
 from conformance.errors import UsageError
+from conformance.http.bodies import with_values
 from conformance.results.record import KnownFailure
 from conformance.results.verdicts import Verdict
 
@@ -43,7 +44,9 @@ def load_baseline(file: Path, contract: Contract, today: date) -> Mapping[str, K
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"Cannot read the baseline {file}: {getattr(error, 'strerror', None) or error}.") from error
-    data = _plain(parse_yaml(text, str(file)))
+    # The dates that YAML parses are text again.
+    dated = parse_yaml(text, str(file))
+    data = with_values(dated, lambda value: value.isoformat() if hasattr(value, "isoformat") else value)
     _require_days(data, text, file)
     problem = first_problem(data, SCHEMA)
     if problem:
@@ -80,15 +83,6 @@ def _is_day(text: str) -> bool:
     with suppress(ValueError):
         return date.fromisoformat(text).isoformat() == text
     return False
-
-
-def _plain(value: Any) -> Any:
-    """Convert the dates that YAML parses back into text."""
-    if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_plain(entry) for entry in value]
-    return value.isoformat() if hasattr(value, "isoformat") else value
 
 
 def baseline_of(result: RunResult, owner: str, expires: date) -> str:

@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote, urlsplit
 from conformance.contract import Contract, Version
 from conformance.contract.yaml_files import first_problem, parse_yaml, problem_under
 from conformance.errors import UsageError
+from conformance.http.bodies import with_values
 from conformance.http.redaction import keep_in
 from conformance.http.settings import (
     AT_ONCE,
@@ -331,7 +332,7 @@ def profile_from_yaml(data: Any, file: Path) -> Profile:
     environment: Mapping[str, str] = os.environ
     if isinstance(data, dict) and isinstance(data.get("secrets"), str):
         environment = {**_secrets_beside(file, data["secrets"]), **environment}
-    data = _as_meant(data, environment, file)
+    data = with_values(data, lambda node: _as_meant(node, environment, file))
     if isinstance(data, dict):  # before any error message about it
         keep_in(text for _, text in stated_secrets(data))
     problem = first_problem(data, "target.schema.json") or _problem_of_fixtures(data)
@@ -466,11 +467,7 @@ def _refuse_unknown(what: str, given: Mapping[str, Any], known: Mapping[str, str
 
 
 def _as_meant(node: Any, environment: Mapping[str, str], file: Path) -> Any:
-    """Return a value with its variables replaced, and with whole numbers as integers."""
-    if isinstance(node, dict):
-        return {key: _as_meant(value, environment, file) for key, value in node.items()}
-    if isinstance(node, list):
-        return [_as_meant(value, environment, file) for value in node]
+    """Return a single value with its variables replaced, and a whole number as an integer."""
     if isinstance(node, float):
         if not math.isfinite(node):
             raise UsageError(f"{file} has the number {node}, which cannot be used. Write a finite number.")
