@@ -337,14 +337,12 @@ class Absences:
 
     def _path(self, operation: Operation, *, last_is_unused: bool) -> str | None:
         """Return the path of a call whose last named thing does not exist; None if unknown."""
-        named, path = operation.path_parameters, operation.path
-        for number, parameter in enumerate(named, start=1):
-            fixture = "" if last_is_unused and number == len(named) else parameter.fixture
-            value = self._profile.value(fixture) if fixture else _UNUSED.get(parameter.name, UNUSED_ID)
-            if value is None:
-                return None
-            path = path.replace(f"{{{parameter.name}}}", str(value))
-        return path
+        values: dict[str, object] = {}
+        for number, parameter in enumerate(operation.path_parameters, start=1):
+            fixture = "" if last_is_unused and number == len(operation.path_parameters) else parameter.fixture
+            unused = _UNUSED.get(parameter.name, UNUSED_ID)
+            values[parameter.name] = self._profile.value(fixture) if fixture else unused
+        return None if None in values.values() else operation.path_with(values)
 
 
 def _must_be_given(operation: Operation) -> bool:

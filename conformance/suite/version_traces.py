@@ -195,13 +195,8 @@ class VersionTraces:
                 yield actor, path
 
     def _path(self, operation: Operation) -> str | None:
-        path = operation.path
-        for parameter in operation.path_parameters:
-            value = self._profile.value(parameter.fixture or "")
-            if value is None:
-                return None
-            path = path.replace(f"{{{parameter.name}}}", str(value))
-        return path
+        values = {entry.name: self._profile.value(entry.fixture or "") for entry in operation.path_parameters}
+        return None if None in values.values() else operation.path_with(values)
 
 
 def _items(contract: Contract) -> list[_Item]:
