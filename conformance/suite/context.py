@@ -90,9 +90,6 @@ class Run:
         """
         settings = settings or profile.client_settings()
         self.contract = contract
-        self.profile = self._own = profile
-        self.elsewhere = Elsewhere(stand_ins(profile))
-        """The fixtures for a test that cannot be prepared on the first ones."""
         self.before_tests: Callable[[], None] = lambda: None
         """Makes sure that the things which the run made for itself exist."""
         self.only_reads = settings.only_reads
@@ -117,18 +114,13 @@ class Run:
         # Observers that find contradictions in an answer.
         self.deletions = Deletions(self.validator, profile.limits.settle_seconds)
         """Things that were deleted, and must not be listed again."""
-        self.shown = ShownRecords(profile, self.validator, contract.records)
-        """What the running test was shown of each record."""
-        self.arrivals = Arrivals(profile, self.validator)
-        """Who asked to approve which merge request."""
-        self.served_reads = ServedReads(profile, self.validator)
-        """Reads that were served, and must be served again."""
         self.first_exports = FirstExports(self.writes, profile.limits.deadline_seconds)
         """Exports that may not have begun yet."""
 
         self.origins = Origins()
         """Names the values of the profile that may have caused a failure."""
         self.learnt = Learnt()
+        self._know(profile)
         self._listen(writes_anywhere=writes_anywhere)
 
     def _listen(self, *, writes_anywhere: bool) -> None:
@@ -154,12 +146,19 @@ class Run:
 
     def include(self, profile: Profile) -> None:
         """Go on with a profile that names more things of the target: those that the run has made for itself."""
+        self.ownership.include(profile)
+        self._know(profile)
+
+    def _know(self, profile: Profile) -> None:
         self.profile = self._own = profile
         self.elsewhere = Elsewhere(stand_ins(profile))
-        self.ownership.include(profile)
+        """The fixtures for a test that cannot be prepared on the first ones."""
         self.shown = ShownRecords(profile, self.validator, self.contract.records)
+        """What the running test was shown of each record."""
         self.arrivals = Arrivals(profile, self.validator)
+        """Who asked to approve which merge request."""
         self.served_reads = ServedReads(profile, self.validator)
+        """Reads that were served, and must be served again."""
 
     def take(self, profile: Profile | None) -> None:
         """Hand out the actors and fixtures of a profile from now on; with None, those of the run itself."""
