@@ -13,7 +13,7 @@ from conformance.cli.parameters import PLACE
 from conformance.contract import Contract, Version
 from conformance.errors import ExitCode, UsageError
 from conformance.proof import Fault, all_faults, faults_named
-from conformance.proof.coverage import Coverage, coverage
+from conformance.proof.coverage import coverage
 from conformance.proof.report import Proof, write_proof
 from conformance.results.plan import Selection
 
@@ -64,7 +64,7 @@ def prove(  # noqa: PLR0913 - the options of a command
     known = faults_named(contract, names, version) if names else all_faults(contract, version)
     selection = Selection(areas, requirements)
     faults = _selected(known, contract, selection)
-    reach = _reach(contract, known, version, selection) if not names else None
+    reach = coverage(contract, {one.requirement for one in known}, version, selection.has) if not names else None
     journal = Journal(out / "proof.jsonl", contract, resume=resume)
     left = [fault for fault in faults if not journal.has(fault)]
     started = time.monotonic()
@@ -95,11 +95,6 @@ def _selected(faults: Sequence[Fault], contract: Contract, selection: Selection)
             "options tries all that there are, and names them."
         )
     return chosen
-
-
-def _reach(contract: Contract, faults: Sequence[Fault], version: str | None, selection: Selection) -> Coverage:
-    """Return which of the selected requirements have a fault."""
-    return coverage(contract, {fault.requirement for fault in faults}, version, selection.has)
 
 
 def said(proof: Proof, out: Path) -> ExitCode:

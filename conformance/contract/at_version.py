@@ -48,10 +48,6 @@ def _exists(node: Any, version: Version | None) -> bool:
     return holds(version, _tag(node, "x-introduced"), _tag(node, "x-removed"))
 
 
-def _is_versioned(node: Any) -> bool:
-    return isinstance(node, dict) and ("x-introduced" in node or "x-removed" in node)
-
-
 def _prune(node: Any, version: Version | None, gone: set[str]) -> Any:
     if isinstance(node, list):
         return [_prune(entry, version, gone) for entry in node if _exists(entry, version)]
@@ -106,7 +102,7 @@ def _prune_required(node: Json, result: Json, version: Version | None, gone: set
         schema = properties.get(name, {})
         optional_from = _tag(schema, "x-optional-from")
         if version is None:
-            return optional_from is None and not _is_versioned(schema)
+            return optional_from is None and not {"x-introduced", "x-removed"} & schema.keys()
         return name not in gone_here and not (optional_from and optional_from <= version)
 
     gone_here = set(properties) - set(result["properties"])

@@ -219,7 +219,8 @@ class Facts:
         found, footer = {}, self.record.footer
         if footer and footer.contradicted:
             found["forced"] = f"the target contradicts the profile: {'; '.join(footer.contradicted)}"
-        absent = dict.fromkeys(check.place or "" for check in self.record.checks if _is_absence(check))
+        failed = (check for check in self.record.checks if check.outcome is Outcome.FAILED)
+        absent = dict.fromkeys(check.place or "" for check in failed if check.reason is Reason.OPERATION_ABSENT)
         if absent:
             found["not there"] = f"{plural(len(absent), 'operation')} ({', '.join(absent)}): each fails one requirement"
         if footer and footer.left:
@@ -372,10 +373,6 @@ class Facts:
             entry.id: round(sum(spent.get(test, 0.0) / sharing[test] for test in entry.tests), 6)
             for entry in self.record.plan
         }
-
-
-def _is_absence(check: Check) -> bool:
-    return check.outcome is Outcome.FAILED and check.reason is Reason.OPERATION_ABSENT
 
 
 def standing(row: RequirementVerdict) -> Standing:

@@ -115,7 +115,7 @@ class Absences:
             if exchange.is_success and exchange.call.actor is not None:
                 self._served_to.add((operation.id, exchange.call.actor.name))
             if exchange.is_success and _names_an_integration(operation):
-                self._served_slugs.add(_last_of(exchange.call.path))
+                self._served_slugs.add(exchange.call.path.rpartition("/")[2])
 
     def has_served(self, exchange: Exchange) -> bool:
         """Tell whether the operation that was called served the same actor at any time of the run."""
@@ -359,10 +359,6 @@ def _always_served(operation: Operation) -> bool:
 
 def _names_an_integration(operation: Operation) -> bool:
     return operation.path.endswith("{integration_slug}")
-
-
-def _last_of(path: str) -> str:
-    return path.rpartition("/")[2]
 
 
 def _reaches_alike(operation: Operation) -> bool:

@@ -88,7 +88,8 @@ def _problem(profile: Profile, exchange: Exchange) -> str | None:
             f"{where} redirects to {_where_to(profile, location)} (status {exchange.status}), where no token is sent. "
             "Write into base_url the address that answers itself; if that asks for a login, one that does not."
         )
-    if _is_html(exchange):
+    start, kind = exchange.body[:200].lstrip().lower(), exchange.headers.get("content-type", "")
+    if start.startswith((b"<!doctype html", b"<html")) or "text/html" in kind:
         return (
             f"{where} answers HTML (status {exchange.status}) where the API should be. "
             "base_url is the address above /api/v4; is it a web page or a proxy's error page?"
@@ -174,11 +175,6 @@ def _curl(base_url: str, exchange: Exchange) -> str:
     actor = exchange.call.actor
     token = f'-H "PRIVATE-TOKEN: {actor.variable}" ' if actor else ""
     return f"curl -i {token}{shlex.quote(f'{base_url}/api/v4{exchange.call.target}')}"
-
-
-def _is_html(exchange: Exchange) -> bool:
-    start = exchange.body[:200].lstrip().lower()
-    return start.startswith((b"<!doctype html", b"<html")) or "text/html" in exchange.headers.get("content-type", "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,12 +143,13 @@ def assess(before: RunRecord | None, after: RunRecord, start: Version, end: Vers
     """Compare the runs as of two versions; without a run as of the older one, nothing counts as failed there."""
     then, now = (_rows(before) if before else {}), _rows(after)
     failed = [row for row in now.values() if row.is_violation]
-    standing = tuple(row.requirement.id for row in failed if _has_failed(then.get(row.requirement.id)))
+    failed_then = {name for name, row in then.items() if row.verdict is Verdict.FAILED}
+    standing = tuple(row.requirement.id for row in failed if row.requirement.id in failed_then)
     violations = tuple(_violation(row) for row in failed if row.requirement.id not in standing)
     gaps = tuple(
         ComingGap(name, str(row.reason or ""), row.detail or "")
         for name, row in now.items()
-        if row.is_gap and row.requirement.tests and _is_selected(row)
+        if row.is_gap and row.requirement.tests and row.reason not in (Reason.SWITCHED_OFF, Reason.ANOTHER_SHARD)
     )
     items = list(timeline(after, add_up(after)))
     between = [entry for entry in items if _is_between(entry, start, end) and entry.item.kind != ChangeKind.DEPRECATED]
@@ -178,14 +179,6 @@ def assess(before: RunRecord | None, after: RunRecord, start: Version, end: Vers
 
 def _rows(record: RunRecord) -> dict[str, RequirementVerdict]:
     return {row.requirement.id: row for row in add_up(record).rows}
-
-
-def _has_failed(row: RequirementVerdict | None) -> bool:
-    return row is not None and row.verdict is Verdict.FAILED
-
-
-def _is_selected(row: RequirementVerdict) -> bool:
-    return row.reason not in (Reason.SWITCHED_OFF, Reason.ANOTHER_SHARD)
 
 
 def _is_between(entry: TimelineItem, start: Version, end: Version) -> bool:

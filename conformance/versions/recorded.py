@@ -77,7 +77,8 @@ def recorded(entry: Mapping[str, Any]) -> Recorded | None:
     query = {name.removesuffix("[]"): value for name, value in parse_qsl(parts.query, keep_blank_values=True)}
     sent = _sent_body(request.get("postData"))
     body = _response_body(response.get("content"))
-    call = Call(actor=None, method=method.upper(), path=path, body=_as_bytes(sent))
+    as_sent = None if sent is None else json.dumps(sent, default=str).encode()
+    call = Call(actor=None, method=method.upper(), path=path, body=as_sent)
     exchange = Exchange(
         call=call,
         status=int(status) or None,
@@ -116,10 +117,6 @@ def _response_body(content: Any) -> bytes | None:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         return None
-
-
-def _as_bytes(body: Any) -> bytes | None:
-    return None if body is None else json.dumps(body, default=str).encode()
 
 
 def as_json(text: str | bytes) -> Any:
