@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.contract import ChangeKind, Version
 from conformance.errors import UsageError
 from conformance.results.grouping import grouped
-from conformance.results.record import Reason
+from conformance.results.record import Reason, TableItem
 from conformance.results.text import one_line, plural, said
 from conformance.results.verdicts import RequirementVerdict, Verdict, add_up
 from conformance.versions.timeline import TimelineItem, TimelineState, timeline
@@ -36,18 +36,10 @@ class Ready(StrEnum):
     """Nothing failed, but not everything that will be owed could be verified."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadyItem:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadyItem(TableItem):
     """One item of the version table, and the target's position on it today."""
 
-    id: str
-    version: str
-    kind: str
-    item: str
-    summary: str
-    requirement: str
-    replacement: str | None
-    removal_planned: str | None
     state: str
     detail: str
 
@@ -192,19 +184,7 @@ def _with_state(entries: list[TimelineItem], state: TimelineState) -> tuple[Read
 
 
 def _ready(entry: TimelineItem) -> ReadyItem:
-    item = entry.item
-    return ReadyItem(
-        id=item.id,
-        version=item.version,
-        kind=item.kind,
-        item=item.item,
-        summary=item.summary,
-        requirement=item.requirement,
-        replacement=item.replacement,
-        removal_planned=item.removal_planned,
-        state=str(entry.state),
-        detail=entry.detail,
-    )
+    return ReadyItem(**asdict(entry.item), state=str(entry.state), detail=entry.detail)
 
 
 def _violation(row: RequirementVerdict) -> ComingViolation:
