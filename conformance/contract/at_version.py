@@ -75,9 +75,7 @@ def _prune_enum(schema: Json, version: Version | None) -> Json:
         tag = tags.get(value, {})
         introduced, removed = tag.get("introduced"), tag.get("removed")
         return holds(
-            version,
-            Version.parse(introduced) if introduced else None,
-            Version.parse(removed) if removed else None,
+            version, Version.parse(introduced) if introduced else None, Version.parse(removed) if removed else None
         )
 
     def is_deprecated(value: Any) -> bool:

@@ -31,13 +31,13 @@ _OPERATION_EXTENSIONS = {
 EXTENSIONS = frozenset(
     _OPERATION_EXTENSIONS
     | {"x-enum-versions", "x-optional-from", "x-requirement", "x-requirement-required"}
-    | {"x-tolerates", "x-fixture", "x-draw", "x-streamed", "x-not-described"},
+    | {"x-tolerates", "x-fixture", "x-draw", "x-streamed", "x-not-described"}
 )
 #: The keywords that schemas of the contract use. Any other one is a mistake, such as a comma in an unquoted text.
 _KEYWORDS = frozenset(
     {"$ref", "type", "description", "properties", "required", "additionalProperties", "items", "enum", "const"}
     | {"default", "deprecated", "anyOf", "oneOf", "not", "if", "then", "pattern"}
-    | {"minimum", "minLength", "maxItems"},
+    | {"minimum", "minLength", "maxItems"}
 )
 _TIED_KINDS = frozenset({Kind.SCHEMA, Kind.STATUS, Kind.PAGINATION})
 

@@ -337,7 +337,7 @@ def corpus_folder(asked: str | None) -> Path | None:
     if held and _SIGN not in held:
         raise UsageError(
             f"The folder {folder} holds something else than drawn cases, such as {min(held)}. "
-            "Name an empty or a new folder for the corpus, or 'none' to keep no drawn cases.",
+            "Name an empty or a new folder for the corpus, or 'none' to keep no drawn cases."
         )
     return folder
 

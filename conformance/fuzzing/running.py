@@ -280,8 +280,7 @@ def _send_what_must_be_refused(sending: _Sending, cases: list[DrawnCase]) -> lis
 
 
 def _send_correct_ones(
-    sending: _Sending,
-    cases: list[DrawnCase],
+    sending: _Sending, cases: list[DrawnCase]
 ) -> tuple[list[tuple[DrawnCase, Exchange]], list[Failure]]:
     """Send correct calls: some one by one, read back, and the others at once; also return lost values."""
     cases = [_moved(sending, case) for case in cases]

@@ -117,10 +117,7 @@ class Stream(httpcore.NetworkStream):
         self._stream.close()
 
     def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
         """Go on with TLS; raise ConnectError or ConnectTimeout."""
         left = self._deadline.left(timeout, httpcore.ConnectTimeout)

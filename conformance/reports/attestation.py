@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 
     from conformance.reports.facts import Facts
 
-_RESULTS = {
-    RunVerdict.CONFORMANT: "PASSED",
-    RunVerdict.SELECTION_HOLDS: "WARNED",
-    RunVerdict.INCOMPLETE: "WARNED",
-}
+_RESULTS = {RunVerdict.CONFORMANT: "PASSED", RunVerdict.SELECTION_HOLDS: "WARNED", RunVerdict.INCOMPLETE: "WARNED"}
 
 
 def render(facts: Facts, digests: Mapping[str, str]) -> str | None:

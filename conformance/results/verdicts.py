@@ -283,7 +283,7 @@ def _row(entry: PlannedRequirement, checks: list[Check], ends: Mapping[str, Test
     failed = tuple(check for check in checks if check.outcome is Outcome.FAILED)
     failures = failed or tuple(check for check in checks if check.outcome is Outcome.UNSTABLE)
     observations = tuple(
-        dict.fromkeys(check.detail for check in checks if check.outcome is Outcome.OBSERVED and check.detail),
+        dict.fromkeys(check.detail for check in checks if check.outcome is Outcome.OBSERVED and check.detail)
     )
     passed = sum(check.outcome is Outcome.PASSED for check in checks)
     verdict, reason, detail = _verdict(entry, checks, ends)
@@ -357,7 +357,4 @@ def _unfinished(end: TestEnd | None, test: str) -> _Told | None:
     return Verdict.NOT_TESTED, reason, f"{end.outcome}: {test}: {end.detail}"
 
 
-_OPEN: Mapping[Outcome, Verdict] = {
-    Outcome.INCONCLUSIVE: Verdict.INCONCLUSIVE,
-    Outcome.NOT_TESTED: Verdict.NOT_TESTED,
-}
+_OPEN: Mapping[Outcome, Verdict] = {Outcome.INCONCLUSIVE: Verdict.INCONCLUSIVE, Outcome.NOT_TESTED: Verdict.NOT_TESTED}

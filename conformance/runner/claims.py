@@ -87,5 +87,5 @@ def _value(node: ast.expr, parameters: Mapping[str, Any], function: Callable[...
         return parameters[node.id]
     raise ContractError(
         f"{function.__name__} names a requirement as `{ast.unparse(node)}`, which is not known before the test runs. "
-        "Write the id out, or give it to the test as a parameter.",
+        "Write the id out, or give it to the test as a parameter."
     )

@@ -87,7 +87,7 @@ def _declared(options: Options) -> Profile | None:
         if not file.is_file():
             raise UsageError(
                 "A base URL alone is not enough: the suite also needs tokens and fixtures. Write a profile with "
-                "`conformance target --example > target.yaml`, fill it in, and pass --target target.yaml.",
+                "`conformance target --example > target.yaml`, fill it in, and pass --target target.yaml."
             )
     if file is None:
         return None

@@ -389,11 +389,7 @@ class TestContext:
             self.history.forget()
 
     def end(
-        self,
-        outcome: TestOutcome,
-        detail: str | None = None,
-        phase: str | None = None,
-        reason: Reason | None = None,
+        self, outcome: TestOutcome, detail: str | None = None, phase: str | None = None, reason: Reason | None = None
     ) -> None:
         """Leave open what was not checked, and write the result of the test."""
         if outcome is TestOutcome.PASSED:

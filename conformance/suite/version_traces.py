@@ -57,11 +57,7 @@ class VersionTraces:
     """Watches the exchanges of a run for things that began with a version, and says what their absence excuses."""
 
     def __init__(
-        self,
-        contract: Contract,
-        profile: Profile,
-        validator: ResponseValidator,
-        ask: Callable[[str, str], None],
+        self, contract: Contract, profile: Profile, validator: ResponseValidator, ask: Callable[[str, str], None]
     ) -> None:
         """Begin with nothing seen; `ask` reads a path as an actor, so that a trace can be seen."""
         self._contract = contract

@@ -146,12 +146,7 @@ def profile_data(world: World, base_url: str, version: str) -> dict[str, Any]:
         "edition": "enterprise",
         "disposable": True,
         "actors": {
-            name: {
-                "id": record.id,
-                "username": record.username,
-                "token": record.token,
-                "password": record.password,
-            }
+            name: {"id": record.id, "username": record.username, "token": record.token, "password": record.password}
             for name, record in world.actors.items()
             if name in ACTORS
         },

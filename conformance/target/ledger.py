@@ -60,11 +60,7 @@ class Ledger:
     """
 
     def __init__(
-        self,
-        file: Path,
-        profile: Profile,
-        client: Client,
-        operation_of: Callable[[str, str], Operation | None],
+        self, file: Path, profile: Profile, client: Client, operation_of: Callable[[str, str], Operation | None]
     ) -> None:
         """Append to a ledger that `begun` has begun; `client` reads outside of the tests."""
         self._states, self._operation_of = States(profile, client), operation_of

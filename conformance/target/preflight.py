@@ -215,10 +215,7 @@ def prove_roles(profile: Profile, client: Client) -> tuple[RoleProof, ...]:
     asked = {name: _TRIALS[name](profile) for name in profile.actors if name in _TRIALS}
     proofs = [_proof(target, name, trial) for name, trials in asked.items() for trial in trials]
     silent = [name for name in profile.actors if not any(proof.actor == name for proof in proofs)]
-    return (
-        *proofs,
-        *(RoleProof(name, "token is accepted", *_token_is_known(target, name)) for name in silent),
-    )
+    return (*proofs, *(RoleProof(name, "token is accepted", *_token_is_known(target, name)) for name in silent))
 
 
 def _proof(target: Readings, name: str, trial: _Trial) -> RoleProof:
@@ -281,16 +278,10 @@ def _group_settings(profile: Profile, *, served: bool) -> list[_Trial]:
 
 _TRIALS: dict[str, Callable[[Profile], list[_Trial]]] = {
     "owner": lambda profile: _group_settings(profile, served=True),
-    "maintainer": lambda profile: [
-        *_project_settings(profile, served=True),
-        *_group_settings(profile, served=False),
-    ],
+    "maintainer": lambda profile: [*_project_settings(profile, served=True), *_group_settings(profile, served=False)],
     **dict.fromkeys(
         ("developer", "reporter", "guest", "approver", "second_approver", "author"),
         lambda profile: _project_settings(profile, served=False),
     ),
-    "outsider": lambda profile: [
-        *_project_settings(profile, served=False),
-        *_group_settings(profile, served=False),
-    ],
+    "outsider": lambda profile: [*_project_settings(profile, served=False), *_group_settings(profile, served=False)],
 }

@@ -189,7 +189,7 @@ class Profile:
             raise UsageError(
                 f"The profile has {len(self.worlds) + 1} world(s), so that no more workers or shards can have one. "
                 "Run with fewer, or add complete sets of actors and fixtures below `worlds:`, as `conformance "
-                "provision --worlds N` does.",
+                "provision --worlds N` does."
             )
         world = self.worlds[number - 1]
         return replace(self, actors={**self.actors, **world.actors}, fixtures=world.fixtures)
@@ -320,7 +320,7 @@ def load_profile(file: Path) -> Profile:
     except OSError as error:
         raise UsageError(
             f"Cannot read the target profile {file}: {error.strerror or error}. "
-            "`conformance target --example` prints one to start from.",
+            "`conformance target --example` prints one to start from."
         ) from error
     except UnicodeDecodeError as error:
         raise UsageError(f"The target profile {file} is not UTF-8 text.") from error
@@ -480,7 +480,7 @@ def _as_meant(node: Any, environment: Mapping[str, str], file: Path) -> Any:
         if value is None or (not value and match[0] == node):
             what = "empty" if value is not None else "not set"
             raise UsageError(
-                f"{file} uses the environment variable {match[1]}, which is {what}. Set it before the run.",
+                f"{file} uses the environment variable {match[1]}, which is {what}. Set it before the run."
             )
         return value
 

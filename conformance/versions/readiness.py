@@ -107,7 +107,7 @@ def interval(start: Version | None, end: str, option: str) -> tuple[Version, Ver
     if start is None:
         raise UsageError(
             "The version of the target is unknown, so nobody can tell what an upgrade would change. "
-            "Name it with --from, in the profile or with --target-version.",
+            "Name it with --from, in the profile or with --target-version."
         )
     if start >= newer:
         raise UsageError(f"{option}: {newer} is not newer than the target, {start}: there is nothing to be ready for.")

@@ -80,11 +80,7 @@ def recorded(entry: Mapping[str, Any]) -> Recorded | None:
     as_sent = None if sent is None else json.dumps(sent, default=str).encode()
     call = Call(actor=None, method=method.upper(), path=path, body=as_sent)
     exchange = Exchange(
-        call=call,
-        status=int(status) or None,
-        headers=MappingProxyType({}),
-        body=body or b"",
-        seconds=0.0,
+        call=call, status=int(status) or None, headers=MappingProxyType({}), body=body or b"", seconds=0.0
     )
     has_answer = exchange.is_success and (body is not None or exchange.status == HTTPStatus.NO_CONTENT)
     return Recorded(call.method, path, parts.path.rstrip("/"), MappingProxyType(query), sent, exchange, has_answer)

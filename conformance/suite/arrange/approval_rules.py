@@ -14,16 +14,7 @@ from conformance.http.redaction import beginning
 from conformance.results.record import Reason
 from conformance.suite.arrange.reviews import Rule, created, essence, fresh_name, rule_in
 from conformance.suite.context import Run, Unmet, current_run
-from conformance.suite.expectations import (
-    Caller,
-    Path,
-    first_page,
-    given,
-    group_path,
-    must,
-    must_settle,
-    project_path,
-)
+from conformance.suite.expectations import Caller, Path, first_page, given, group_path, must, must_settle, project_path
 from conformance.target.names import LEAVING, in_place_of
 
 if TYPE_CHECKING:
@@ -189,9 +180,7 @@ def numbers(rule: Rule, name: str) -> list[int] | None:
 
 
 def standings_when(
-    reader: Caller,
-    rules: Path,
-    holds: Callable[[dict[Any, dict[str, Any]]], bool],
+    reader: Caller, rules: Path, holds: Callable[[dict[Any, dict[str, Any]]], bool]
 ) -> dict[Any, dict[str, Any]]:
     """Return the content of every rule of a list once a condition holds, or once the target has had time to settle."""
     return _when(lambda: standings(reader, rules), holds)

@@ -337,10 +337,7 @@ def _area(
         },
         request_examples={
             read: RequestExample(),
-            update: RequestExample(
-                before=made_right,
-                state=lambda caller, place: settings(caller, place).entries(),
-            ),
+            update: RequestExample(before=made_right, state=lambda caller, place: settings(caller, place).entries()),
         },
     )
 

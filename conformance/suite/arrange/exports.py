@@ -244,11 +244,7 @@ class Export:
 
         try:
             shown = self._entries_when(
-                is_settled,
-                _END,
-                sort=sort,
-                not_before=begun + (seen.shortest_export or 0.0),
-                after_scheduling=True,
+                is_settled, _END, sort=sort, not_before=begun + (seen.shortest_export or 0.0), after_scheduling=True
             )
         except Unmet as unmet:
             lack = self.lack()

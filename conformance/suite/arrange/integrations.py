@@ -268,11 +268,7 @@ def shown(caller: Caller, path: Path, slug: str, name: str) -> list[Any]:
 
 
 def must_not_show_another(
-    caller: Caller,
-    path: Path,
-    integration: Fixture,
-    taken: tuple[str, Any],
-    earlier: list[Any],
+    caller: Caller, path: Path, integration: Fixture, taken: tuple[str, Any], earlier: list[Any]
 ) -> None:
     """Expect that an accepted value is the one that is shown, if any; `taken` is the parameter's name and value.
 

@@ -9,12 +9,7 @@ from weakref import WeakKeyDictionary
 
 from conformance.suite.arrange.approval_settings import OVERRIDES, given_no_password, of_project
 from conformance.suite.arrange.project_approval_configuration import OVERRIDING
-from conformance.suite.arrange.request_examples import (
-    Area,
-    RequestExample,
-    Values,
-    left_to_the_next_call,
-)
+from conformance.suite.arrange.request_examples import Area, RequestExample, Values, left_to_the_next_call
 from conformance.suite.arrange.reviews import (
     MANY,
     approvers_of,

@@ -91,13 +91,7 @@ def in_other_case(rule: Rule) -> str:
     return str(rule["name"]).swapcase()
 
 
-def must_become(
-    read: Callable[[], Any],
-    holds: Callable[[Any], bool],
-    expected: str,
-    *,
-    within: float = 0,
-) -> None:
+def must_become(read: Callable[[], Any], holds: Callable[[Any], bool], expected: str, *, within: float = 0) -> None:
     """Expect a condition on what is read, within the time the target has to settle; `within` as in `must_settle`."""
     must_settle(lambda: holds(read()), expected, lambda: str(read()), within=within)
 

@@ -8,15 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from conformance.target.provisioning.blueprint import Blueprint, is_ours
-from conformance.target.provisioning.calls import (
-    ABSENT,
-    MOMENTARY,
-    Calls,
-    Entry,
-    NotOursError,
-    RefusedError,
-    Wanted,
-)
+from conformance.target.provisioning.calls import ABSENT, MOMENTARY, Calls, Entry, NotOursError, RefusedError, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,14 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from conformance.target.provisioning.blueprint import Blueprint
-from conformance.target.provisioning.calls import (
-    UNTIL_KNOWN,
-    Calls,
-    Entry,
-    RefusedError,
-    Wanted,
-    segment,
-)
+from conformance.target.provisioning.calls import UNTIL_KNOWN, Calls, Entry, RefusedError, Wanted, segment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

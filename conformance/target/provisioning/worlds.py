@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.target.ownership import UNUSED_ID
 from conformance.target.provisioning.accounts import Accounts, Person, UsersRefusedError, require_ours
 from conformance.target.provisioning.blueprint import OWNER_LEVEL, Blueprint
-from conformance.target.provisioning.calls import (
-    OF_GATEWAYS,
-    Calls,
-    Entry,
-    RefusedError,
-    Wanted,
-    segment,
-)
+from conformance.target.provisioning.calls import OF_GATEWAYS, Calls, Entry, RefusedError, Wanted, segment
 from conformance.target.provisioning.contents import SIGNS, Contents
 
 if TYPE_CHECKING:
