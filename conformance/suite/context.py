@@ -21,7 +21,6 @@ from conformance.suite.collector import CheckCollector
 from conformance.suite.deletions import Deletions
 from conformance.suite.evidence import evidence_of
 from conformance.suite.exceptions import MisuseError, NotTested, Unmet, Violation
-from conformance.suite.first_exports import FirstExports
 from conformance.suite.history import CallHistory
 from conformance.suite.known_reads import KnownReads
 from conformance.suite.latencies import Latencies
@@ -29,7 +28,7 @@ from conformance.suite.origins import Origins
 from conformance.suite.served_reads import ServedReads
 from conformance.suite.shown_records import ShownRecords
 from conformance.suite.version_traces import VersionTraces
-from conformance.suite.writes import READING, Writes
+from conformance.suite.writes import READING, FirstExports, Writes
 from conformance.target.ownership import Ownership
 from conformance.target.stand_ins import Elsewhere, stand_ins
 

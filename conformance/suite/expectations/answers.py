@@ -14,6 +14,8 @@ from conformance.suite.context import Unmet, Violation, current_run, current_tes
 from conformance.suite.expectations.words import looked
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conformance.contract import Operation
     from conformance.http.exchange import Exchange
 
@@ -150,31 +152,17 @@ class Answer:
         """Go on only if the call was served; the call is a step of the story here, not what is verified."""
         if not self.exchange.is_success:
             self.given_there()
-            self._look_at_failure()
+            broken = self.status >= HTTPStatus.INTERNAL_SERVER_ERROR and self.status != HTTPStatus.NOT_IMPLEMENTED
+            self._fail_success_if(lambda _: broken)  # no state excuses that a right call breaks the service
             raise self.unserved(f"{self._what()} was not served: status {self.status}")
-        self._look_at_success()
+        self._fail_success_if(lambda operation: not operation.response_to(self.status))
         return self
 
-    def _look_at_success(self) -> None:
-        """Fail the requirement about an operation's success if it was a success of another kind; the story goes on."""
+    def _fail_success_if(self, is_wrong: Callable[[Operation], bool]) -> None:
+        """Fail the requirement about the operation's success if this answer is a wrong one; the story goes on."""
         call = self.exchange.call
         operation = current_run().validator.operation_of(call.method, call.path)
-        if operation is not None and not operation.response_to(self.status):
-            self._fail_success_of(operation)
-
-    def _look_at_failure(self) -> None:
-        """Fail the requirement for an operation's success if a right call breaks the service; no state excuses it."""
-        call = self.exchange.call
-        operation = current_run().validator.operation_of(call.method, call.path)
-        if (
-            operation is not None
-            and self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-            and self.status != HTTPStatus.NOT_IMPLEMENTED
-        ):
-            self._fail_success_of(operation)
-
-    def _fail_success_of(self, operation: Operation) -> None:
-        if operation.success.requirement is None:
+        if operation is None or operation.success.requirement is None or not is_wrong(operation):
             return
         test, requirement = current_test(), operation.success.requirement
         violation = Violation(f"status {operation.success.status}", f"status {self.status}", self.exchange)
