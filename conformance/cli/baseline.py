@@ -32,8 +32,7 @@ _DAYS = 30
 )
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of the file instead.")
 def baseline(record: Path | None, *, owner: str, expires: datetime | None, schema: bool) -> None:
-    """
-    Write a baseline of what failed in a run to standard output: `conformance baseline FOLDER > baseline.yaml`.
+    """Write a baseline of what failed in a run to standard output: `conformance baseline FOLDER > baseline.yaml`.
 
     RECORD is a results.jsonl, or the folder that holds it. What the baseline of that run had stays as it was.
     """

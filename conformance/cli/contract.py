@@ -135,8 +135,7 @@ def _echo_json(data: Any) -> None:
 @click.option("--area", help="Only this area.")
 @FORM
 def coverage(area: str | None, form: str) -> int:
-    """
-    Show per area how many requirements the suite verifies; no target is needed.
+    """Show per area how many requirements the suite verifies; no target is needed.
 
     Ends with 1 when a requirement claims a test that does not exist, or has one and does not say so.
     """

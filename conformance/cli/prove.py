@@ -45,8 +45,7 @@ def prove(  # noqa: PLR0913 - the options of a command
     out: Path,
     resume: bool,
 ) -> int:
-    """
-    Put fault after fault on the reference and show that the requirement each violates fails.
+    """Put fault after fault on the reference and show that the requirement each violates fails.
 
     Ends with 1 when a fault survives, when a requirement that tests verify has no fault (and no stated reason why it
     cannot have one), or when the reference fails without any fault; else with 0.

@@ -69,8 +69,7 @@ def provision_command(  # noqa: PLR0913, PLR0917 - the options of a command
     rate: float | None,
     concurrency: int,
 ) -> int:
-    """
-    Make all that a run needs on a service, and write the profile that names it.
+    """Make all that a run needs on a service, and write the profile that names it.
 
     It makes users with tokens, groups, projects with merge requests, and whatever else the calls of such services can
     make. It can be repeated at any time: what exists is found again. `conformance sweep` removes what was made.
@@ -178,8 +177,7 @@ def _by_program(command: Sequence[str], base_url: str, worlds: int, prefix: str,
 )
 @click.option("--prefix", default=PREFIX, show_default=True, help="The prefix that was given to provision.")
 def sweep_command(base_url: str, admin_token_file: Path, prefix: str) -> int:
-    """
-    Remove what `conformance provision` made on a service, and nothing else.
+    """Remove what `conformance provision` made on a service, and nothing else.
 
     It is known by the mark in its names: neither profile nor list of what was made is needed. Ends with 0, with 6 when
     something could not be removed, and with 8 when the service does not show what there is.

@@ -59,8 +59,7 @@ def _print_schema(context: click.Context, _: click.Parameter, name: str | None) 
 @click.argument("shards", nargs=-1, required=True, type=PLACE)
 @click.option("--out", required=True, type=PLACE, help="Folder for the record and its reports.")
 def merge(shards: tuple[Path, ...], out: Path) -> int:
-    """
-    Make one run of its SHARDS: the folders that `conformance run --shard` wrote, or their records.
+    """Make one run of its SHARDS: the folders that `conformance run --shard` wrote, or their records.
 
     Ends with the exit code that one machine would have given. A shard that is missing leaves its tests deselected.
     """
@@ -105,8 +104,7 @@ def merge(shards: tuple[Path, ...], out: Path) -> int:
     help="Print the JSON Schema of a format, and do nothing else.",
 )
 def report(record: Path, out: Path | None, formats: tuple[str, ...], unverified_as: str) -> int:
-    """
-    Render the reports of a run again from its RECORD, a results.jsonl or the folder that holds it.
+    """Render the reports of a run again from its RECORD, a results.jsonl or the folder that holds it.
 
     Also for a run that was cut off. Ends with the exit code of the run's verdict.
     """
@@ -144,8 +142,7 @@ def report(record: Path, out: Path | None, formats: tuple[str, ...], unverified_
     "observations. May be repeated.",
 )
 def diff(old: Path, new: Path, form: str, fail_on: tuple[str, ...]) -> int:
-    """
-    Tell what changed between two runs: their folders, or their records. They may be of different suites.
+    """Tell what changed between two runs: their folders, or their records. They may be of different suites.
 
     Ends with 0 when there is no regression, 1 when there is one, 4 when a record cannot be read.
     """
@@ -164,8 +161,7 @@ def diff(old: Path, new: Path, form: str, fail_on: tuple[str, ...]) -> int:
     "--last", type=click.IntRange(1), default=1000, show_default=True, metavar="N", help="Runs of each target, at most."
 )
 def history(folder: Path, out: Path | None, last: int) -> int:
-    """
-    Draw the runs below a FOLDER on one page: verdicts, areas, unstable requirements, duration and calls over time.
+    """Draw the runs below a FOLDER on one page: verdicts, areas, unstable requirements, duration and calls over time.
 
     Ends with 0, or with 4 when there is no run that can be read; one that cannot be read is named on the page.
     """

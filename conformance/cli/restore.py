@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 @click.argument("folder", type=PLACE)
 @click.option("--target", type=PLACE, help="Target profile. Without one: that of the run, where it was.")
 def restore(folder: Path, target: Path | None) -> int:
-    """
-    Put back what the run of FOLDER changed on its target, by its ledger, and say what is left.
+    """Put back what the run of FOLDER changed on its target, by its ledger, and say what is left.
 
     Only needed after a run that was killed: any other does it at its end. May be done again. Ends with 0 when all is as
     before, and with 6 when something is left, such as an export that was scheduled: no call takes that back.

@@ -55,8 +55,7 @@ _WORST_FIRST = (
 @click.argument("runs", nargs=-1, required=True, type=PLACE)
 @click.option("--format", "form", type=click.Choice(list(_FORMS)), default="markdown", show_default=True)
 def compare(runs: tuple[Path, ...], form: str) -> int:
-    """
-    Put the RUNS of several targets beside each other: their folders, or their records.
+    """Put the RUNS of several targets beside each other: their folders, or their records.
 
     Shows the requirements that came to different verdicts, what the targets chose where the specification is silent,
     and how fast each operation answered. Ends with 0, or with 4 when a record cannot be read.
@@ -66,8 +65,7 @@ def compare(runs: tuple[Path, ...], form: str) -> int:
 
 
 def run_each(targets: Sequence[Path], arguments: Sequence[str], out: Path) -> int:
-    """
-    Run the suite against each profile, side by side and each in a process of its own, and compare the results.
+    """Run the suite against each profile, side by side and each in a process of its own, and compare the results.
 
     All runs get `arguments`. The folder of a run is OUT/NAME, where NAME is the name of its profile or, if two profiles
     have the same name, of the profile's folder. Return the worst exit code. The runs' output is printed as it comes,
@@ -91,8 +89,7 @@ def run_each(targets: Sequence[Path], arguments: Sequence[str], out: Path) -> in
 
 
 def require_apart(targets: Sequence[Path], base_url: str | None) -> None:
-    """
-    Raise UsageError when two profiles name the same project or group of one service, because both runs would change it.
+    """Raise UsageError when two profiles name the same project or group of a service: both runs would change it.
 
     `base_url` replaces that of each profile. Other errors of a profile are left to its own run.
     """

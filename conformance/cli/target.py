@@ -65,8 +65,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="With --check."
 )
 def target(*, example: bool, discover: Path | None, check: Path | None, fix: bool, form: str) -> int:
-    """
-    Write or check the profile of the service under test.
+    """Write or check the profile of the service under test.
 
     Ends with 8 if the target contradicts the profile or does not answer, 4 if the profile is not valid, and 6 if
     --discover finds nothing.
@@ -230,8 +229,7 @@ def serve(  # noqa: PLR0913, PLR0917 - the options of a command
     profile_out: Path | None,
     admin_token_out: Path | None,
 ) -> None:
-    """
-    Serve the reference implementation with a seeded world, and say who is who.
+    """Serve the reference implementation with a seeded world, and say who is who.
 
     It answers until it is interrupted, and logs a line per request. Tokens are the same at every start.
     """

@@ -111,8 +111,7 @@ class Comparison:
 
 
 def readiness_of(comparison: Comparison, start: Version, end: Version, before: RunRecord | None = None) -> Readiness:
-    """
-    Test what differs between two versions as of both, and compare; `before` is a run as of the older one.
+    """Test what differs between two versions as of both, and compare; `before` is a run as of the older one.
 
     Raise UsageError when no test covers the differences, TargetError when the target cannot be tested.
     """
@@ -125,8 +124,7 @@ def readiness_of(comparison: Comparison, start: Version, end: Version, before: R
 
 
 def write_readiness(readiness: Readiness, folder: Path, record: Path) -> Path:
-    """
-    Write `readiness.json` into a folder, and its content into a record and the reports beside that.
+    """Write `readiness.json` into a folder, and its content into a record and the reports beside that.
 
     Raise UsageError when that is not possible.
     """
@@ -153,8 +151,7 @@ def write_readiness(readiness: Readiness, folder: Path, record: Path) -> Path:
     ]
 )
 def readiness(*, start: str | None, end: str, **given: Any) -> int:
-    """
-    Tell what an upgrade of the service to a newer version of the interface would meet.
+    """Tell what an upgrade of the service to a newer version of the interface would meet.
 
     Which deprecated items it still serves, which documented changes it has not made yet, and what it does today that
     the newer version rules out. Ends with 0 when nothing stands against the newer version, 1 when something would be
@@ -176,8 +173,7 @@ def readiness(*, start: str | None, end: str, **given: Any) -> int:
 
 
 def after_run(session: Session, end: str) -> None:
-    """
-    Report what an upgrade of a finished run's target would break: in the terminal, as JSON and in the run's reports.
+    """Report what an upgrade of a finished run's target would break: in the terminal, as JSON and in the run's reports.
 
     The verdict of the run does not change; if nothing can be reported, a message says why.
     """
@@ -220,8 +216,7 @@ def _after(session: Session, record: RunRecord, file: Path, end: str) -> Readine
 @click.option("--as-of", metavar="V", help="Version of the service that the traffic is meant for. By default: any.")
 @FORM
 def lint_traffic(har: Path, as_of: str | None, form: str) -> int:
-    """
-    Name what recorded traffic uses that is deprecated or removed, and hold its answers against the contract.
+    """Name what recorded traffic uses that is deprecated or removed, and hold its answers against the contract.
 
     What only the service sends, and what works under an older name, is a hint. Ends with 0 when there is no finding,
     1 when there is one, 4 when the file cannot be read, 5 when no call in it is one of the API.

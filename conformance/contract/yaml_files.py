@@ -202,8 +202,7 @@ def _in_words(error: ValidationError) -> str:
 
 
 def row_of(kind: type[T], row: Mapping[str, Any], /, **otherwise: Any) -> T:
-    """
-    Return a row of a table of the contract, which its schema allows, as an object of a frozen class.
+    """Return a row of a table of the contract, which its schema allows, as an object of a frozen class.
 
     Its lists become tuples, its mappings can no longer be changed, and its texts stand on one line. `otherwise` are the
     fields that the file writes in another way.

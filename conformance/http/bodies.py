@@ -14,8 +14,7 @@ _LARGEST_EXACT = 2**53
 
 
 def parsed(body: bytes | str) -> Any:
-    """
-    Parse a JSON text; raise ValueError or RecursionError when it cannot be parsed.
+    """Parse a JSON text; raise ValueError or RecursionError when it cannot be parsed.
 
     JSON has one kind of number, so `1.0` and `1e0` become the integer 1, wherever they stand.
     """
@@ -24,8 +23,7 @@ def parsed(body: bytes | str) -> Any:
 
 
 def written(value: Any, *, escaped: bool = False) -> bytes:
-    """
-    Return a value as JSON text in UTF-8; if `escaped`, all non-ASCII characters are escaped, as some clients do.
+    """Return a value as JSON text in UTF-8; if `escaped`, all non-ASCII characters are escaped, as some clients do.
 
     If the value has a lone surrogate, which UTF-8 cannot encode, all non-ASCII characters are escaped too.
     """

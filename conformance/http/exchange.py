@@ -138,8 +138,7 @@ class Exchange:
 
     @property
     def is_of_gateway(self) -> bool:
-        """
-        Whether a gateway in front of the service answered, and the service did not.
+        """Whether a gateway in front of the service answered, and the service did not.
 
         Gateways answer 502, 503, 504, statuses that HTTP does not define, and any other 5xx that asks to come back
         later. In calls that test a rate limit, a 503 that mentions a rate comes from the service.
@@ -162,8 +161,7 @@ class Exchange:
 
     @property
     def may_be_of_gateway(self) -> bool:
-        """
-        Whether this is an HTML page instead of data, with any other 5xx or with a success.
+        """Whether this is an HTML page instead of data, with any other 5xx or with a success.
 
         It may be a gateway's page about maintenance or a login, or a page of the service's own framework.
         """

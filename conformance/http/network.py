@@ -55,8 +55,7 @@ class Network(httpcore.NetworkBackend):
 
 
 class Stream(httpcore.NetworkStream):
-    """
-    A connection that returns no more than one answer.
+    """A connection that returns no more than one answer.
 
     It returns the received bytes in parts. Each part ends where the answer may end: after an empty line, as heads and
     chunks do, or after the announced length. So all bytes that remain here came after the end of the answer.

@@ -34,8 +34,7 @@ _HEAD = """\
 
 
 def load_baseline(file: Path, contract: Contract, today: date) -> Mapping[str, KnownFailure]:
-    """
-    Read a baseline: for each requirement that is known to fail, the reason, the owner and the expiry date.
+    """Read a baseline: for each requirement that is known to fail, the reason, the owner and the expiry date.
 
     Raise UsageError when the file cannot be read, is no baseline, has an invalid date, or names a requirement that is
     listed twice or that the contract does not state.
@@ -86,8 +85,7 @@ def _is_day(text: str) -> bool:
 
 
 def baseline_of(result: RunResult, owner: str, expires: date) -> str:
-    """
-    Return the text of a baseline that lists the failures of a run.
+    """Return the text of a baseline that lists the failures of a run.
 
     Entries from the run's own baseline stay unchanged, also expired ones; new entries get this owner and date.
     """

@@ -61,8 +61,7 @@ class Durations:
 
 
 def weights_of(tests: Sequence[str], known: Mapping[str, float]) -> Mapping[str, float]:
-    """
-    Return about how much work each test is: the seconds of its last run, or of others of its size.
+    """Return about how much work each test is: the seconds of its last run, or of others of its size.
 
     Tests of a file that share prepared objects all get their average, so that they can run one after the other.
     """
@@ -75,8 +74,7 @@ def weights_of(tests: Sequence[str], known: Mapping[str, float]) -> Mapping[str,
 
 
 def in_order(tests: Sequence[str], known: Mapping[str, float], workers: int) -> list[str]:
-    """
-    Return tests in such an order that workers, which take two tests at first and then one by one, end together.
+    """Return tests in such an order that workers, which take two tests at first and then one by one, end together.
 
     The longest tests come first. Each worker's first test goes with one of the shortest, which waits behind it. Among
     equally long tests, each worker gets neighbours in `tests` as far as possible, because these need the same prepared

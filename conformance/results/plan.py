@@ -131,8 +131,7 @@ def make_plan(
     selection: Selection = Selection(),
     baseline: Mapping[str, KnownFailure] = MappingProxyType({}),
 ) -> Plan:
-    """
-    Plan a run: what is owed at the version of the target, within its claimed scope, with the features it declares.
+    """Plan a run: what is owed at the version of the target, within its claimed scope, with the features it declares.
 
     `tests` are all tests of the suite, `baseline` the requirements that the operator knows to fail. Only this function
     decides what does not apply.

@@ -44,8 +44,7 @@ class Steps:
 
 
 def to_repeat(check: Check) -> Steps:
-    """
-    Return the calls to repeat to see a failure: the writes that led to it, and the last call.
+    """Return the calls to repeat to see a failure: the writes that led to it, and the last call.
 
     Only writes that may have changed what the last call is about are included. Refused writes did not; but the last
     write before a read is always shown, because the read may show that it did change something.
@@ -82,8 +81,7 @@ def _is_refused(entry: Evidence) -> bool:
 
 
 def are_of_one_thing(request: str, other: str) -> bool:
-    """
-    Tell from the paths of two calls whether a change by one may be visible in the other.
+    """Tell from the paths of two calls whether a change by one may be visible in the other.
 
     It may, unless the paths name two different things of one kind: two projects, or two integrations. A project may
     have its number in one path and its name in the other.

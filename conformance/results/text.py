@@ -36,8 +36,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def clip(text: object, limit: int) -> str:
-    """
-    Return a printable text of at most `limit` characters, and a note that counts the characters left out.
+    """Return a printable text of at most `limit` characters, and a note that counts the characters left out.
 
     The cut is at the end of a word. A text that is only a little longer is kept in full.
     """

@@ -37,8 +37,7 @@ def require_unread(out: Path | None, earlier: Iterable[Path]) -> None:
 
 
 def trusted_record(file: Path, contract: Contract) -> RunRecord:
-    """
-    Read the record of a run, also of one that was cut off.
+    """Read the record of a run, also of one that was cut off.
 
     Raise UsageError as `read_record` does, and when its lines add up to another verdict than its footer says, or when
     its plan lacks requirements of the contract that it was made with.

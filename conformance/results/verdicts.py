@@ -301,8 +301,7 @@ _Told = tuple[Verdict, Reason | None, str | None]
 
 
 def _verdict(entry: PlannedRequirement, checks: Sequence[Check], ends: Mapping[str, TestEnd]) -> _Told:
-    """
-    Add up the checks: a failure outweighs everything; what was not tested or observed outweighs what held.
+    """Add up the checks: a failure outweighs everything; what was not tested or observed outweighs what held.
 
     A requirement that was only seen in passing is not verified, because none of its own tests looked.
     """

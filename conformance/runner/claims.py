@@ -20,8 +20,7 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def claims_in(function: Callable[..., Any], parameters: Mapping[str, Any]) -> frozenset[str]:
-    """
-    Return the ids that a test function names in `verifies(...)` and `observe(...)`.
+    """Return the ids that a test function names in `verifies(...)` and `observe(...)`.
 
     An id is written there literally, or is a parameter of the test (or a value of one) whose definition holds it.
     Raise ContractError for anything else.

@@ -192,8 +192,7 @@ def options_of(config: pytest.Config, workers: int = 1) -> Options:
 
 @cache
 def _left_by(folder: Path, *, has_target: bool) -> frozenset[str]:
-    """
-    Return the requirements that failed or stayed open in an earlier run.
+    """Return the requirements that failed or stayed open in an earlier run.
 
     Raise UsageError when there are none, when there is no such run, or when only that run had a target.
     """
@@ -211,8 +210,7 @@ _LEFT = (Verdict.FAILED, *LEFT_OPEN)
 
 
 def _of_the_operator(arguments: list[str]) -> tuple[str, ...]:
-    """
-    Drop what the command adds by itself, and write an option and its value in one word, as the command does.
+    """Drop what the command adds by itself, and write an option and its value in one word, as the command does.
 
     Where the suite lies matters neither to readers of a report nor to somebody who resumes the run on another machine.
     """

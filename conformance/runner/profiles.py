@@ -64,8 +64,7 @@ def reference_target(options: Options, judged_by: Version | None) -> Iterator[Pr
 
 
 def contradictions(profile: Profile, client: Client, options: Options) -> tuple[str, ...]:
-    """
-    Check a profile against its target with reads only, and return each contradiction as a sentence.
+    """Check a profile against its target with reads only, and return each contradiction as a sentence.
 
     Raise TargetError with a table of the contradictions unless the operator forces the run.
     """

@@ -27,8 +27,7 @@ NO_PROOF = " proves no role"
 
 
 def preflight(profile: Profile, client: Client) -> None:
-    """
-    Ask until a service answers; raise TargetError with advice when nothing can be tested.
+    """Ask until a service answers; raise TargetError with advice when nothing can be tested.
 
     This does not judge whether an answer is right: the suite does. An unfinished service may serve only one area, so
     one answer from any area is enough.
@@ -123,8 +122,7 @@ _EDITIONS: Mapping[object, str] = {True: "enterprise", False: "community"}
 
 
 def undeclared(profile: Profile, client: Client) -> tuple[str, ...]:
-    """
-    Name the features that the target serves although the profile does not declare them, as far as reads can tell.
+    """Name the features that the target serves although the profile does not declare them, as far as reads can tell.
 
     Undeclared features are not tested, so an operator who forgot to declare one should know.
     """
@@ -206,8 +204,7 @@ class _Trial:
 
 
 def prove_roles(profile: Profile, client: Client) -> tuple[RoleProof, ...]:
-    """
-    Let each actor prove its claimed role with reads whose result depends on the role.
+    """Let each actor prove its claimed role with reads whose result depends on the role.
 
     The profile or the target may be wrong; a run will show which, so contradictions are only warnings.
     """

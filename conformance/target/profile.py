@@ -178,8 +178,7 @@ class Profile:
         return len(self.worlds) + 1
 
     def in_world(self, number: int) -> Profile:
-        """
-        Return the profile for a worker, numbered from 0, with the actors and fixtures of its own world.
+        """Return the profile for a worker, numbered from 0, with the actors and fixtures of its own world.
 
         Raise UsageError when the profile has fewer worlds.
         """
@@ -247,8 +246,7 @@ class Profile:
         return None
 
     def declares(self, feature: str) -> bool:
-        """
-        Tell whether the target declares a feature; two features follow from the profile's edition and address.
+        """Tell whether the target declares a feature; two features follow from the profile's edition and address.
 
         Features that every service has by default count unless the profile denies them.
         """
@@ -309,8 +307,7 @@ def _public(key: str, value: Any) -> Any:
 
 
 def load_profile(file: Path) -> Profile:
-    """
-    Read a target profile.
+    """Read a target profile.
 
     Raise UsageError when it cannot be read, names an unset environment variable, an unknown actor or fixture,
     a version older than the specification, or breaks the profile's schema.
@@ -372,8 +369,7 @@ def _problem_of_fixtures(data: Mapping[str, Any]) -> str | None:
 
 
 def base_url_from(text: str, complaint: str) -> str:
-    """
-    Return a base URL in its normal form, above /api/v4; a password in it reaches no report.
+    """Return a base URL in its normal form, above /api/v4; a password in it reaches no report.
 
     Raise UsageError, which begins with the complaint, when the text is no base URL.
     """

@@ -40,8 +40,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Settings:
-    """
-    The approval settings of one group or project, for one caller.
+    """The approval settings of one group or project, for one caller.
 
     Specification: Endpoints > Approval settings.
     """

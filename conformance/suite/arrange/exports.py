@@ -99,8 +99,7 @@ _SEEN: WeakKeyDictionary[Run, dict[str, _Seen]] = WeakKeyDictionary()
 
 @dataclass(frozen=True)
 class Export:
-    """
-    The export of one group for one caller, looked at by one relation that holds objects.
+    """The export of one group for one caller, looked at by one relation that holds objects.
 
     Specification: Endpoints > Group relations export.
     """

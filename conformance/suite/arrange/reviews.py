@@ -39,8 +39,7 @@ T = TypeVar("T")
 
 
 def given_in_profile(value: T | None, name: str, of: str) -> T:
-    """
-    Return a value of the profile, `name` of the fixture or actor `of`.
+    """Return a value of the profile, `name` of the fixture or actor `of`.
 
     Raise NotTested, with what to add, when the profile does not give it.
     """

@@ -153,8 +153,7 @@ class Calls:
     """Sends calls, and creates what does not exist yet."""
 
     def __init__(self, way: Way, made: Made, patience_seconds: float = 20, settle_seconds: float = 0) -> None:
-        """
-        Take the way to send calls, the list of what was made, and how long to retry what may be refused temporarily.
+        """Take the way to send calls, the list of what was made, and how long to retry what may be refused temporarily.
 
         Each read after a write waits for `settle_seconds`, as in a run; `see_lag` measures how long that must be.
         """
@@ -166,8 +165,7 @@ class Calls:
         self._shows_what_is_made = True
 
     def see_lag(self, look: Callable[[], Entry | None]) -> None:
-        """
-        Measure from a newly created thing how far reads lag behind writes, and wait that long from now on.
+        """Measure from a newly created thing how far reads lag behind writes, and wait that long from now on.
 
         If the thing does not appear for a long time, nothing can be measured, and nobody tries again.
         """
@@ -215,8 +213,7 @@ class Calls:
 
     @staticmethod
     def _repeated(send: Callable[[], Answer], unanswered: int = _AGAIN) -> Answer:
-        """
-        Send an idempotent call; retry until the target itself answers, or a limit is reached.
+        """Send an idempotent call; retry until the target itself answers, or a limit is reached.
 
         `unanswered` limits the retries after no answer at all, each of which may have taken long.
         """
@@ -241,8 +238,7 @@ class Calls:
         return self._repeated(lambda: self._way(token, "POST", path, {}, body), _ONCE_MORE)
 
     def walk(self, token: str, path: str, **query: Any) -> Iterator[Entry]:
-        """
-        Yield the entries of a list, page by page.
+        """Yield the entries of a list, page by page.
 
         The first page is requested without a number, so that targets which only know cursors answer too. Then follows
         the page that the answer names as the next; if it names none, the next number, until a page is empty, refused,
@@ -276,8 +272,7 @@ class Calls:
         return wanted.look_up() or self.make(wanted)
 
     def make(self, wanted: Wanted) -> Entry:
-        """
-        Create something that does not exist yet, and return it.
+        """Create something that does not exist yet, and return it.
 
         It is looked up after each refusal and after a call without an answer, because it may exist. Raise RefusedError
         when nobody may create it.

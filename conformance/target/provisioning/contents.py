@@ -77,8 +77,7 @@ class Contents:
         return {**found, **heads, "project_id": project["id"]}
 
     def _pushed_to(self, opened: Entry, path: str, branch: str) -> tuple[Entry, Any]:
-        """
-        Return a merge request after one more commit, as soon as it shows this; unchanged when it cannot be pushed.
+        """Return a merge request after one more commit, as soon as it shows this; unchanged when it cannot be pushed.
 
         Also return its branch's HEAD before that, if the service shows it.
         """

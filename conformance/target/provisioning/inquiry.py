@@ -46,8 +46,7 @@ def token_endpoint(calls: Calls, base_url: str) -> str | None:
 
 
 def is_there(calls: Calls, tokens: Iterable[str], path: str) -> bool:
-    """
-    Tell whether the operation at a path exists: a service that has removed it refuses every caller.
+    """Tell whether the operation at a path exists: a service that has removed it refuses every caller.
 
     If only one of several callers is refused, or the operation fails, it exists; a run tests whether that is right.
     """
@@ -68,8 +67,7 @@ def completions(calls: Calls, token: str, projects: Iterable[Entry]) -> dict[str
 
 
 def completes(calls: Calls, token: str) -> bool:
-    """
-    Tell whether completions are enabled: if they are switched off, each is refused; gateway errors prove nothing.
+    """Tell whether completions are enabled: if they are switched off, each is refused; gateway errors prove nothing.
 
     If a target refuses completions without optional data, it still has them, and a run reports that.
     """
@@ -86,8 +84,7 @@ def asks_for_password(calls: Calls, token: str, project: int) -> bool:
 
 
 def integrations(calls: Calls, token: str, project: int) -> tuple[dict[str, Any], Mapping[str, bool]]:
-    """
-    Try each kind of integration that is not set up on a project, and disable it again.
+    """Try each kind of integration that is not set up on a project, and disable it again.
 
     Return the fixtures for these kinds, and the features that the target therefore lacks.
     """

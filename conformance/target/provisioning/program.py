@@ -44,8 +44,7 @@ def needed(base_url: str, worlds: int, prefix: str, known: Data | None) -> Data:
 
 
 def provided_by(command: Sequence[str], request: Data) -> Data:
-    """
-    Run a program with the request on its standard input, and return what it writes to its standard output.
+    """Run a program with the request on its standard input, and return what it writes to its standard output.
 
     Raise UsageError when it cannot be run, fails, or does not write the data of a profile.
     """
@@ -74,8 +73,7 @@ def provided_by(command: Sequence[str], request: Data) -> Data:
 
 
 def without_secrets(data: Data, prefix: str, secrets: Secrets) -> Data:
-    """
-    Return the data of a profile with variables instead of secrets; `secrets` keeps these.
+    """Return the data of a profile with variables instead of secrets; `secrets` keeps these.
 
     Secrets are: texts below keys that name secrets, at any depth; headers that may be keys; and the password in an
     address.

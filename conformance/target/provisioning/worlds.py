@@ -26,8 +26,7 @@ _OPENNESS = ("private", "internal", "public")
 
 @dataclass
 class World:
-    """
-    A world, as far as it has been created.
+    """A world, as far as it has been created.
 
     What a target refuses is left out and recorded in `refused`, together with all that depends on it.
     """
