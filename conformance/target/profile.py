@@ -388,8 +388,7 @@ def base_url_from(text: str, complaint: str) -> str:
 
 def profile_from(data: Mapping[str, Any], source: str) -> Profile:
     """Make a profile from data that fits the profile's schema; messages name `source` as its origin."""
-    _refuse_unknown("actor", data["actors"], ACTORS, source)
-    _refuse_unknown("fixture", data["fixtures"], FIXTURES, source)
+    first = _world(data, source)
     _refuse_unknown("feature", data.get("features", {}), FEATURES, source)
     version = str(data.get("version", "unknown")).strip()
     asks_version = version.lower() == AUTO
@@ -402,8 +401,8 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
         version_warning=warning,
         asks_version=asks_version,
         edition=data.get("edition", "unknown"),
-        actors=_actors(data["actors"]),
-        fixtures=_fixtures(data["fixtures"]),
+        actors=first.actors,
+        fixtures=first.fixtures,
         scope=_scope(data.get("scope", ()), source),
         disposable=data.get("disposable", False),
         worlds=tuple(_world(entry, source) for entry in data.get("worlds", ())),
@@ -416,24 +415,21 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
         headers=dict(data.get("headers", {})),
         http2=http2_from(source, wanted=data.get("http2", False)),
     )
-    require_carried({f"actors.{name}.token": actor.token for name, actor in profile.actors.items()}, source)
-    for number, world in enumerate(profile.worlds):
-        others = {f"worlds.{number}.actors.{name}.token": actor.token for name, actor in world.actors.items()}
-        require_carried(others, source)
+    worlds = (first, *profile.worlds)
+    for number, world in enumerate(worlds, start=-1):
+        place = "actors" if world is first else f"worlds.{number}.actors"
+        require_carried({f"{place}.{name}.token": actor.token for name, actor in world.actors.items()}, source)
     require_no_words(profile.named_secrets(), source)
     keep_in(profile.secrets())
-    require_own_places([profile.fixtures, *(world.fixtures for world in profile.worlds)], source)
+    require_own_places([world.fixtures for world in worlds], source)
     return profile
 
 
-def _actors(data: Mapping[str, Any]) -> Mapping[str, Actor]:
-    return {name: Actor(name, **values) for name, values in data.items()}
-
-
 def _world(data: Mapping[str, Any], source: str) -> World:
-    _refuse_unknown("actor", data.get("actors", {}), ACTORS, source)
+    actors = data.get("actors", {})
+    _refuse_unknown("actor", actors, ACTORS, source)
     _refuse_unknown("fixture", data["fixtures"], FIXTURES, source)
-    return World(_actors(data.get("actors", {})), _fixtures(data["fixtures"]))
+    return World({name: Actor(name, **values) for name, values in actors.items()}, _fixtures(data["fixtures"]))
 
 
 def _scope(areas: Iterable[str], source: str) -> tuple[str, ...]:
@@ -455,11 +451,11 @@ def _fixtures(data: Mapping[str, Any]) -> Mapping[str, tuple[Fixture, ...]]:
 
 def _refuse_unknown(what: str, given: Mapping[str, Any], known: Mapping[str, str], source: str) -> None:
     unknown = [name for name in given if name not in known]
-    for name in unknown:
-        near = get_close_matches(name, known, n=1)
+    if unknown:
+        near = get_close_matches(unknown[0], known, n=1)
         hint = f" Did you mean '{near[0]}'?" if near else f" Known are: {', '.join(known)}."
         more = f" Unknown are as well: {', '.join(unknown[1:])}." if unknown[1:] else ""
-        raise UsageError(f"{source} names the unknown {what} '{name}'.{hint}{more}")
+        raise UsageError(f"{source} names the unknown {what} '{unknown[0]}'.{hint}{more}")
 
 
 def _as_meant(node: Any, environment: Mapping[str, str], file: Path) -> Any:
