@@ -267,6 +267,10 @@ class Calls:
                 self.get(token, following) if following is not None else self.get(token, path, **query, page=number)
             )
 
+    def first(self, token: str, path: str, key: str, value: Any) -> Entry | None:
+        """Return the first entry of a list that has a value; None when there is none."""
+        return next((entry for entry in self.walk(token, path) if entry.get(key) == value), None)
+
     def ensure(self, wanted: Wanted) -> Entry:
         """Return something that should exist: find it or create it; raise RefusedError as `make` does."""
         return wanted.look_up() or self.make(wanted)

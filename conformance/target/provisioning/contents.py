@@ -171,9 +171,6 @@ class Contents:
         if wanted.branch:
             self._branch(project, name, owner)
 
-        def find() -> Entry | None:
-            return next((entry for entry in self.calls.walk(owner, path) if entry.get("name") == name), None)
-
         levels = {
             "push_access_level": wanted.push,
             "merge_access_level": wanted.merge,
@@ -185,7 +182,7 @@ class Contents:
                 path=path,
                 tokens=[owner, self.administrator],
                 bodies=[{"name": name, **levels}, {"name": name}],
-                look_up=find,
+                look_up=partial(self.calls.first, owner, path, "name", name),
             )
         )
         return {**found, "project_id": project["id"]}

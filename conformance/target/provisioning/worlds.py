@@ -275,16 +275,12 @@ class World:
     def _in_export_group(self, kind: str, key: str, title: str, *ways: Mapping[str, Any]) -> str:
         path, owner = f"/groups/{self.groups['export_group']['id']}/{kind}", self.people["owner"].token
         shown = self.names.title(title)
-
-        def find() -> Entry | None:
-            return next((entry for entry in self.calls.walk(owner, path) if entry.get(key) == shown), None)
-
         wanted = Wanted(
             what=f"{kind} {shown}",
             path=path,
             tokens=[owner, self.administrator],
             bodies=[{key: shown, **more} for more in ways],
-            look_up=find,
+            look_up=partial(self.calls.first, owner, path, key, shown),
             waits_after=OF_GATEWAYS,
         )
         make = self.calls.make if "export_group" in self._new else self.calls.ensure
@@ -337,17 +333,12 @@ class World:
         keeper = next((token for token in tokens if self.calls.get(token, path).is_served), None)
         if keeper is None:
             return
-
-        def lists_branches() -> Entry | None:
-            return next((rule for rule in self.calls.walk(keeper, path) if rule.get("protected_branches")), None)
-
-        def find() -> Entry | None:
-            return next((rule for rule in self.calls.walk(keeper, path) if rule.get("name") == name), None)
-
+        find = partial(self.calls.first, keeper, path, "name", name)
         body = {"name": name, "approvals_required": 1, "user_ids": [self.people["approver"].id]}
         self.calls.ensure(Wanted(what=f"rule {name}", path=path, tokens=[keeper], bodies=[body], look_up=find))
         if "branch_rule_project branch" not in self.refused:
-            self.rules_shown["group_branch_rules"] = lists_branches() is not None
+            rules = self.calls.walk(keeper, path)
+            self.rules_shown["group_branch_rules"] = any(rule.get("protected_branches") for rule in rules)
 
     def _completion(self, name: str, place: str) -> None:
         """Switch code completion on or off for a project, and check whether the target shows that."""
