@@ -126,6 +126,11 @@ class Exchange:
         return self.status is not None and 200 <= self.status < 300  # noqa: PLR2004 - HTTP's own numbers
 
     @property
+    def is_broken(self) -> bool:
+        """Whether the service failed: any 5xx but 501, which says that there is no such operation."""
+        return (self.status or 0) >= HTTPStatus.INTERNAL_SERVER_ERROR and self.status not in NOT_THERE
+
+    @property
     def served_json(self) -> Any:
         """The parsed JSON of a served answer; None when the call was not served, or the body is no JSON."""
         return json_in(self.body) if self.is_success else None

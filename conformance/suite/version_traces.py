@@ -7,7 +7,6 @@ are no violation as long as nothing shows that the target has them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from conformance.contract import OLDEST, ChangeKind
@@ -112,7 +111,7 @@ class VersionTraces:
 
         `exchanges` are those that show the violation. A server error is never excused.
         """
-        if any(_is_server_error(exchange) for exchange in exchanges):
+        if any(exchange.is_broken for exchange in exchanges):
             return None
         concerned = [*self._of(requirement), *self._called(exchanges)]
         for item in concerned:
@@ -221,11 +220,6 @@ def _item(change: Change, name: str, *, removal: bool) -> _Item:
 
 def _older(item: _Item) -> str:
     return f"the version is unknown, and nothing shows that it is {item.version} or newer: {item.what}"
-
-
-def _is_server_error(exchange: Exchange) -> bool:
-    status = exchange.status or 0
-    return status >= HTTPStatus.INTERNAL_SERVER_ERROR and status != HTTPStatus.NOT_IMPLEMENTED
 
 
 def _took_usernames(exchange: Exchange) -> bool:

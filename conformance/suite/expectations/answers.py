@@ -152,8 +152,8 @@ class Answer:
         """Go on only if the call was served; the call is a step of the story here, not what is verified."""
         if not self.exchange.is_success:
             self.given_there()
-            broken = self.status >= HTTPStatus.INTERNAL_SERVER_ERROR and self.status != HTTPStatus.NOT_IMPLEMENTED
-            self._fail_success_if(lambda _: broken)  # no state excuses that a right call breaks the service
+            # No state excuses that a right call breaks the service.
+            self._fail_success_if(lambda _: self.exchange.is_broken)
             raise self.unserved(f"{self._what()} was not served: status {self.status}")
         self._fail_success_if(lambda operation: not operation.response_to(self.status))
         return self

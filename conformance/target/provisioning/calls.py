@@ -77,9 +77,7 @@ class Answer:
     @property
     def is_broken(self) -> bool:
         """Whether the target failed at a call that it may support: any 5xx except those for unsupported calls."""
-        return (
-            self.status is not None and self.status >= HTTPStatus.INTERNAL_SERVER_ERROR and self.status not in NOT_THERE
-        )
+        return (self.status or 0) >= HTTPStatus.INTERNAL_SERVER_ERROR and self.status not in NOT_THERE
 
     @property
     def entry(self) -> Entry:
