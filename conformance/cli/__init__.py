@@ -87,8 +87,7 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="conformance")
 def commands() -> None:
-    """
-    Hold a service against the specification of the Project Automation API.
+    """Hold a service against the specification of the Project Automation API.
 
     Exit codes: 0 conformant, 1 non-conformant, 2 interrupted, 3 pytest broke, 4 wrong call or profile,
     5 nothing ran, 6 incomplete (nothing failed, but not everything could be verified), 7 the suite itself broke,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from conformance.cli.parameters import PLACE
 from conformance.contract import Contract
 from conformance.contract.yaml_files import schema_text
 from conformance.errors import UsageError
@@ -14,11 +15,14 @@ from conformance.results.baseline import SCHEMA, baseline_of
 from conformance.results.trust import record_in, trusted_record
 from conformance.results.verdicts import add_up
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 _DAYS = 30
 
 
 @click.command()
-@click.argument("record", type=click.Path(path_type=Path), required=False)
+@click.argument("record", type=PLACE, required=False)
 @click.option("--owner", default="nobody yet", show_default=True, help="Owner of the entries that are new in the list.")
 @click.option(
     "--expires",
@@ -28,8 +32,7 @@ _DAYS = 30
 )
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of the file instead.")
 def baseline(record: Path | None, *, owner: str, expires: datetime | None, schema: bool) -> None:
-    """
-    Write a baseline of what failed in a run to standard output: `conformance baseline FOLDER > baseline.yaml`.
+    """Write a baseline of what failed in a run to standard output: `conformance baseline FOLDER > baseline.yaml`.
 
     RECORD is a results.jsonl, or the folder that holds it. What the baseline of that run had stays as it was.
     """

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 
-from conformance.contract import Contract, Kind, Operation, Requirement, Version
+from conformance.cli.parameters import FORM
+from conformance.contract import Contract, Kind, Requirement, Version
+from conformance.results.grouping import grouped
 from conformance.runner.collection import all_tests
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
-
-
-#: The output formats of a command.
-_FORM = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 
 
 @click.command()
@@ -46,7 +44,7 @@ class _NoAliases(yaml.SafeDumper):
 @click.option("--area", help="Only this area.")
 @click.option("--kind", type=click.Choice([str(kind) for kind in Kind]), help="Only this kind of statement.")
 @click.option("--untested", is_flag=True, help="Only what the suite has no test for yet.")
-@_FORM
+@FORM
 def requirements(area: str | None, kind: str | None, *, untested: bool, form: str) -> None:
     """List the testable statements of the specification."""
     loaded = Contract.load()
@@ -69,14 +67,14 @@ def requirements(area: str | None, kind: str | None, *, untested: bool, form: st
 
 @click.command()
 @click.argument("requirement_id", metavar="ID")
-@_FORM
+@FORM
 def explain(requirement_id: str, form: str) -> None:
     """Say what a requirement means, where the specification states it, and which tests verify it."""
     loaded = Contract.load()
     requirement = loaded.requirement(requirement_id)
     tests = tests_by_requirement().get(requirement.id, ())
+    stated_at = [entry.label for entry in loaded.operations(None) if requirement.id in entry.requirements()]
     if form == "json":
-        stated_at = [operation.label for operation in _operations_naming(loaded, requirement.id)]
         _echo_json({**_as_data(requirement), "stated_at": stated_at, "tests": list(tests)})
         return
     facts = [
@@ -87,10 +85,7 @@ def explain(requirement_id: str, form: str) -> None:
         ("versions", requirement.when()),
         ("feature", requirement.feature or "none: always applicable"),
         ("needs", ", ".join(requirement.needs) or "nothing beyond the target"),
-        (
-            "stated at",
-            _places(loaded, requirement.id) or "none: it is about what follows from calls, not about one answer",
-        ),
+        ("stated at", "; ".join(stated_at) or "none: it is about what follows from calls, not about one answer"),
         ("verified", _how(requirement, tests)),
     ]
     click.echo(requirement.id)
@@ -113,14 +108,6 @@ def _how(requirement: Requirement, tests: Collection[str]) -> str:
     if requirement.not_testable:
         return f"not testable: {requirement.not_testable}"
     return f"by {len(tests)} tests" if requirement.tested else "not yet: the suite has no test for it"
-
-
-def _places(loaded: Contract, requirement_id: str) -> str:
-    return "; ".join(operation.label for operation in _operations_naming(loaded, requirement_id))
-
-
-def _operations_naming(loaded: Contract, requirement_id: str) -> list[Operation]:
-    return [operation for operation in loaded.operations(None) if requirement_id in operation.requirements()]
 
 
 def _as_data(requirement: Requirement) -> dict[str, Any]:
@@ -146,10 +133,9 @@ def _echo_json(data: Any) -> None:
 
 @click.command()
 @click.option("--area", help="Only this area.")
-@_FORM
+@FORM
 def coverage(area: str | None, form: str) -> int:
-    """
-    Show per area how many requirements the suite verifies; no target is needed.
+    """Show per area how many requirements the suite verifies; no target is needed.
 
     Ends with 1 when a requirement claims a test that does not exist, or has one and does not say so.
     """
@@ -195,8 +181,5 @@ def _coverage_row(name: str, counts: Counter[str]) -> str:
 
 def tests_by_requirement() -> Mapping[str, Collection[str]]:
     """Return for each requirement the tests that verify it, at any version; raise ContractError if they are wrong."""
-    found: dict[str, list[str]] = {}
-    for test in all_tests(Contract.load(), None).values():
-        for name in test.requirements:
-            found.setdefault(name, []).append(test.id)
-    return found
+    tests = all_tests(Contract.load(), None).values()
+    return grouped((name, test.id) for test in tests for name in test.requirements)

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from conformance.runner.options import Option
 
 
+#: A file or folder.
+PLACE = click.Path(path_type=Path)
+#: The option of a command that tells people or programs.
+FORM = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+
+
 class Number(click.FloatRange):
     """A range of numbers without infinity and NaN, which pass click's comparisons."""
 
@@ -45,7 +51,7 @@ def _as_parameter(field: str, option: Option) -> click.Option:
     kinds: dict[object, click.ParamType[Any]] = {
         int: click.IntRange(option.least, option.most) if option.least is not None else click.INT,
         float: Number(option.least, option.most, min_open=option.excludes_least),
-        Path: click.Path(path_type=Path),
+        Path: PLACE,
         str: click.Choice(option.choices) if option.choices else click.STRING,
     }
     return click.Option(

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from conformance.cli.parameters import PLACE
 from conformance.contract import Contract, Version
 from conformance.errors import ExitCode, UsageError
 from conformance.proof import Fault, all_faults, faults_named
-from conformance.proof.coverage import Coverage, coverage
+from conformance.proof.coverage import coverage
 from conformance.proof.report import Proof, write_proof
 from conformance.results.plan import Selection
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     help="All that is owed at V. By default all at 17.7, and the rest at the nearest version that owes it.",
 )
 @click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, help="Processes. By default one per core.")
-@click.option("--out", type=click.Path(path_type=Path), default=Path("reports/proof"), show_default=True)
+@click.option("--out", type=PLACE, default=Path("reports/proof"), show_default=True)
 @click.option("--resume", is_flag=True, help="Go on where an interrupted proof of the same code stopped.")
 def prove(  # noqa: PLR0913 - the options of a command
     *,
@@ -44,8 +45,7 @@ def prove(  # noqa: PLR0913 - the options of a command
     out: Path,
     resume: bool,
 ) -> int:
-    """
-    Put fault after fault on the reference and show that the requirement each violates fails.
+    """Put fault after fault on the reference and show that the requirement each violates fails.
 
     Ends with 1 when a fault survives, when a requirement that tests verify has no fault (and no stated reason why it
     cannot have one), or when the reference fails without any fault; else with 0.
@@ -63,7 +63,7 @@ def prove(  # noqa: PLR0913 - the options of a command
     known = faults_named(contract, names, version) if names else all_faults(contract, version)
     selection = Selection(areas, requirements)
     faults = _selected(known, contract, selection)
-    reach = _reach(contract, known, version, selection) if not names else None
+    reach = coverage(contract, {one.requirement for one in known}, version, selection.has) if not names else None
     journal = Journal(out / "proof.jsonl", contract, resume=resume)
     left = [fault for fault in faults if not journal.has(fault)]
     started = time.monotonic()
@@ -94,11 +94,6 @@ def _selected(faults: Sequence[Fault], contract: Contract, selection: Selection)
             "options tries all that there are, and names them."
         )
     return chosen
-
-
-def _reach(contract: Contract, faults: Sequence[Fault], version: str | None, selection: Selection) -> Coverage:
-    """Return which of the selected requirements have a fault."""
-    return coverage(contract, {fault.requirement for fault in faults}, version, selection.has)
 
 
 def said(proof: Proof, out: Path) -> ExitCode:

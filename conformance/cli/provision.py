@@ -7,7 +7,6 @@ import shlex
 import sys
 import time
 from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +14,7 @@ import yaml
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from conformance.cli.parameters import Number, refuse_beside
+from conformance.cli.parameters import PLACE, Number, refuse_beside
 from conformance.contract.yaml_files import read_yaml
 from conformance.errors import ExitCode, TargetError, UsageError
 from conformance.http.client import Client
@@ -34,6 +33,7 @@ from conformance.target.provisioning.sweep import Removal, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from conformance.target.provisioning.profiles import ByHand, Data
 
@@ -46,11 +46,7 @@ _HEADING = """\
 
 @click.command("provision")
 @click.option("--base-url", required=True, help="Address of the service, above /api/v4.")
-@click.option(
-    "--admin-token-file",
-    type=click.Path(path_type=Path),
-    help="File that holds an administrator's token and nothing else.",
-)
+@click.option("--admin-token-file", type=PLACE, help="File that holds an administrator's token and nothing else.")
 @click.option(
     "--with",
     "program",
@@ -59,7 +55,7 @@ _HEADING = """\
     "is comes from its standard output. examples/provision has the schemas and a worked example.",
 )
 @click.option("--worlds", type=click.IntRange(1, 64), default=1, show_default=True, help="Complete sets to make.")
-@click.option("--out", type=click.Path(path_type=Path), default="target.yaml", show_default=True, help="The profile.")
+@click.option("--out", type=PLACE, default="target.yaml", show_default=True, help="The profile.")
 @click.option("--prefix", default=PREFIX, show_default=True, help="What the names of all that is made begin with.")
 @click.option("--rate", type=Number(0, min_open=True), metavar="N", help="Most calls a second. No limit by default.")
 @click.option("--concurrency", type=click.IntRange(1, 128), default=AT_ONCE, show_default=True, help="Calls at once.")
@@ -73,8 +69,7 @@ def provision_command(  # noqa: PLR0913, PLR0917 - the options of a command
     rate: float | None,
     concurrency: int,
 ) -> int:
-    """
-    Make all that a run needs on a service, and write the profile that names it.
+    """Make all that a run needs on a service, and write the profile that names it.
 
     It makes users with tokens, groups, projects with merge requests, and whatever else the calls of such services can
     make. It can be repeated at any time: what exists is found again. `conformance sweep` removes what was made.
@@ -178,15 +173,11 @@ def _by_program(command: Sequence[str], base_url: str, worlds: int, prefix: str,
 @click.command("sweep")
 @click.option("--base-url", required=True, help="Address of the service, above /api/v4.")
 @click.option(
-    "--admin-token-file",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="File that holds an administrator's token and nothing else.",
+    "--admin-token-file", type=PLACE, required=True, help="File that holds an administrator's token and nothing else."
 )
 @click.option("--prefix", default=PREFIX, show_default=True, help="The prefix that was given to provision.")
 def sweep_command(base_url: str, admin_token_file: Path, prefix: str) -> int:
-    """
-    Remove what `conformance provision` made on a service, and nothing else.
+    """Remove what `conformance provision` made on a service, and nothing else.
 
     It is known by the mark in its names: neither profile nor list of what was made is needed. Ends with 0, with 6 when
     something could not be removed, and with 8 when the service does not show what there is.
@@ -234,11 +225,7 @@ def administrators_token(file: Path) -> str:
 
 def settings(base_url: str, rate: float | None, concurrency: int) -> ClientSettings:
     """Return the settings of a client that prepares a target."""
-    return ClientSettings(
-        base_url=base_url,
-        requests_per_second=rate,
-        at_once=concurrency,
-    )
+    return ClientSettings(base_url=base_url, requests_per_second=rate, at_once=concurrency)
 
 
 @contextmanager

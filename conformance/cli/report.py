@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from conformance.cli.parameters import PLACE
 from conformance.contract import Contract
 from conformance.contract.yaml_files import schema_text
 from conformance.errors import ExitCode, UsageError
@@ -23,6 +23,7 @@ from conformance.results.verdicts import add_up
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
     from typing import Protocol
 
     class _Form(Protocol):
@@ -55,11 +56,10 @@ def _print_schema(context: click.Context, _: click.Parameter, name: str | None) 
 
 
 @click.command()
-@click.argument("shards", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the record and its reports.")
+@click.argument("shards", nargs=-1, required=True, type=PLACE)
+@click.option("--out", required=True, type=PLACE, help="Folder for the record and its reports.")
 def merge(shards: tuple[Path, ...], out: Path) -> int:
-    """
-    Make one run of its SHARDS: the folders that `conformance run --shard` wrote, or their records.
+    """Make one run of its SHARDS: the folders that `conformance run --shard` wrote, or their records.
 
     Ends with the exit code that one machine would have given. A shard that is missing leaves its tests deselected.
     """
@@ -79,8 +79,8 @@ def merge(shards: tuple[Path, ...], out: Path) -> int:
 
 
 @click.command()
-@click.argument("record", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the reports. By default beside the record.")
+@click.argument("record", type=PLACE)
+@click.option("--out", type=PLACE, help="Folder for the reports. By default beside the record.")
 @click.option(
     "--format",
     "formats",
@@ -104,8 +104,7 @@ def merge(shards: tuple[Path, ...], out: Path) -> int:
     help="Print the JSON Schema of a format, and do nothing else.",
 )
 def report(record: Path, out: Path | None, formats: tuple[str, ...], unverified_as: str) -> int:
-    """
-    Render the reports of a run again from its RECORD, a results.jsonl or the folder that holds it.
+    """Render the reports of a run again from its RECORD, a results.jsonl or the folder that holds it.
 
     Also for a run that was cut off. Ends with the exit code of the run's verdict.
     """
@@ -130,8 +129,8 @@ def report(record: Path, out: Path | None, formats: tuple[str, ...], unverified_
 
 
 @click.command()
-@click.argument("old", type=click.Path(path_type=Path))
-@click.argument("new", type=click.Path(path_type=Path))
+@click.argument("old", type=PLACE)
+@click.argument("new", type=PLACE)
 @click.option("--format", "form", type=click.Choice(list(_DIFF_FORMS)), default="text", show_default=True)
 @click.option(
     "--fail-on",
@@ -143,8 +142,7 @@ def report(record: Path, out: Path | None, formats: tuple[str, ...], unverified_
     "observations. May be repeated.",
 )
 def diff(old: Path, new: Path, form: str, fail_on: tuple[str, ...]) -> int:
-    """
-    Tell what changed between two runs: their folders, or their records. They may be of different suites.
+    """Tell what changed between two runs: their folders, or their records. They may be of different suites.
 
     Ends with 0 when there is no regression, 1 when there is one, 4 when a record cannot be read.
     """
@@ -157,14 +155,13 @@ def diff(old: Path, new: Path, form: str, fail_on: tuple[str, ...]) -> int:
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), help="File of the page. By default history.html in the folder.")
+@click.argument("folder", type=PLACE)
+@click.option("--out", type=PLACE, help="File of the page. By default history.html in the folder.")
 @click.option(
     "--last", type=click.IntRange(1), default=1000, show_default=True, metavar="N", help="Runs of each target, at most."
 )
 def history(folder: Path, out: Path | None, last: int) -> int:
-    """
-    Draw the runs below a FOLDER on one page: verdicts, areas, unstable requirements, duration and calls over time.
+    """Draw the runs below a FOLDER on one page: verdicts, areas, unstable requirements, duration and calls over time.
 
     Ends with 0, or with 4 when there is no run that can be read; one that cannot be read is named on the page.
     """

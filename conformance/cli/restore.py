@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from conformance.cli.parameters import PLACE
 from conformance.errors import ExitCode, UsageError
 from conformance.runner.precautions import ledgers_in, released, restored
 from conformance.target import load_profile
@@ -20,13 +21,10 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.option(
-    "--target", type=click.Path(path_type=Path), help="Target profile. Without one: that of the run, where it was."
-)
+@click.argument("folder", type=PLACE)
+@click.option("--target", type=PLACE, help="Target profile. Without one: that of the run, where it was.")
 def restore(folder: Path, target: Path | None) -> int:
-    """
-    Put back what the run of FOLDER changed on its target, by its ledger, and say what is left.
+    """Put back what the run of FOLDER changed on its target, by its ledger, and say what is left.
 
     Only needed after a run that was killed: any other does it at its end. May be done again. Ends with 0 when all is as
     before, and with 6 when something is left, such as an export that was scheduled: no call takes that back.

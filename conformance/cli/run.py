@@ -74,8 +74,7 @@ _PARAMETERS = [
 @click.command(params=_PARAMETERS)
 @click.pass_context
 def run(context: click.Context, /, **given: Any) -> int:
-    """
-    Run the suite and write its reports.
+    """Run the suite and write its reports.
 
     What follows `--` goes to pytest as it is, such as `-- -k allowlist -x`.
     """
@@ -159,8 +158,7 @@ def _told_again(record: RunRecord, place: Path, *, as_json: bool) -> int:
 
 
 def _started_in(file: Path, header: Header) -> Path | None:
-    """
-    Return the folder to which a run's relative paths belong; None for the current working folder.
+    """Return the folder to which a run's relative paths belong; None for the current working folder.
 
     Raise UsageError when its profile exists in neither.
     """
@@ -237,8 +235,7 @@ def _as_given(context: click.Context, without: Collection[str]) -> list[str]:
 
 
 def run_suite(arguments: list[str], *, ready_for: str | None = None, plugins: tuple[object, ...] = ()) -> int:
-    """
-    Run the suite with pytest and return the exit code of the run; it is 0 only if a verdict says so.
+    """Run the suite with pytest and return the exit code of the run; it is 0 only if a verdict says so.
 
     `ready_for` also reports the effects of an upgrade to that version; `plugins` go to pytest with the suite's own.
     """

@@ -7,11 +7,11 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from conformance.cli.parameters import PLACE
 from conformance.contract import Contract
 from conformance.errors import ConformanceError, ExitCode, UsageError
 from conformance.http.settings import without_userinfo
@@ -29,6 +29,7 @@ from conformance.target.apart import changed_places
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+    from pathlib import Path
     from types import FrameType
 
 _FORMS = {"json": comparison_as_json, "markdown": comparison_as_markdown, "html": comparison_as_html}
@@ -51,11 +52,10 @@ _WORST_FIRST = (
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, required=True, type=PLACE)
 @click.option("--format", "form", type=click.Choice(list(_FORMS)), default="markdown", show_default=True)
 def compare(runs: tuple[Path, ...], form: str) -> int:
-    """
-    Put the RUNS of several targets beside each other: their folders, or their records.
+    """Put the RUNS of several targets beside each other: their folders, or their records.
 
     Shows the requirements that came to different verdicts, what the targets chose where the specification is silent,
     and how fast each operation answered. Ends with 0, or with 4 when a record cannot be read.
@@ -65,8 +65,7 @@ def compare(runs: tuple[Path, ...], form: str) -> int:
 
 
 def run_each(targets: Sequence[Path], arguments: Sequence[str], out: Path) -> int:
-    """
-    Run the suite against each profile, side by side and each in a process of its own, and compare the results.
+    """Run the suite against each profile, side by side and each in a process of its own, and compare the results.
 
     All runs get `arguments`. The folder of a run is OUT/NAME, where NAME is the name of its profile or, if two profiles
     have the same name, of the profile's folder. Return the worst exit code. The runs' output is printed as it comes,
@@ -90,8 +89,7 @@ def run_each(targets: Sequence[Path], arguments: Sequence[str], out: Path) -> in
 
 
 def require_apart(targets: Sequence[Path], base_url: str | None) -> None:
-    """
-    Raise UsageError when two profiles name the same project or group of one service, because both runs would change it.
+    """Raise UsageError when two profiles name the same project or group of a service: both runs would change it.
 
     `base_url` replaces that of each profile. Other errors of a profile are left to its own run.
     """

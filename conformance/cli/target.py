@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 import yaml
 
-from conformance.cli.parameters import Number, refuse_beside
+from conformance.cli.parameters import PLACE, Number, refuse_beside
 from conformance.contract import Version
 from conformance.contract.yaml_files import read_yaml
 from conformance.errors import ExitCode, TargetError, UsageError
@@ -47,7 +47,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--example", is_flag=True, help="Print a commented profile to start from, with all that one may name.")
 @click.option(
     "--discover",
-    type=click.Path(path_type=Path),
+    type=PLACE,
     metavar="FILE",
     help="Fill this profile, which needs base_url and tokens only, with what the tokens may read, and print it. "
     "Nothing is made or changed, except integrations, which are tried and disabled again where the profile says "
@@ -55,7 +55,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 )
 @click.option(
     "--check",
-    type=click.Path(path_type=Path),
+    type=PLACE,
     metavar="FILE",
     help="Hold a profile against its target: each fixture and actor is read and compared; on a disposable target, each "
     "integration is set up as well and disabled again.",
@@ -65,8 +65,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="With --check."
 )
 def target(*, example: bool, discover: Path | None, check: Path | None, fix: bool, form: str) -> int:
-    """
-    Write or check the profile of the service under test.
+    """Write or check the profile of the service under test.
 
     Ends with 8 if the target contradicts the profile or does not answer, 4 if the profile is not valid, and 6 if
     --discover finds nothing.
@@ -210,12 +209,7 @@ def _row(proof: RoleProof, width: int) -> str:
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes a free one.")
 @click.option(
-    "--latency",
-    type=Number(0, 60_000),
-    default=0.0,
-    show_default=True,
-    metavar="MS",
-    help="Delay of every answer.",
+    "--latency", type=Number(0, 60_000), default=0.0, show_default=True, metavar="MS", help="Delay of every answer."
 )
 @click.option(
     "--worlds",
@@ -235,8 +229,7 @@ def serve(  # noqa: PLR0913, PLR0917 - the options of a command
     profile_out: Path | None,
     admin_token_out: Path | None,
 ) -> None:
-    """
-    Serve the reference implementation with a seeded world, and say who is who.
+    """Serve the reference implementation with a seeded world, and say who is who.
 
     It answers until it is interrupted, and logs a line per request. Tokens are the same at every start.
     """

@@ -6,13 +6,12 @@ import contextlib
 import io
 import json
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import pytest
 
-from conformance.cli.parameters import shared_with_pytest
+from conformance.cli.parameters import FORM, PLACE, shared_with_pytest
 from conformance.contract import Contract, Version
 from conformance.errors import ConformanceError, ExitCode, StoppedError, TargetError, UsageError
 from conformance.reports import render_all
@@ -30,6 +29,7 @@ from conformance.versions.traffic import Found, TrafficLint, TrafficReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from conformance.results.record import RunRecord
 
@@ -111,8 +111,7 @@ class Comparison:
 
 
 def readiness_of(comparison: Comparison, start: Version, end: Version, before: RunRecord | None = None) -> Readiness:
-    """
-    Test what differs between two versions as of both, and compare; `before` is a run as of the older one.
+    """Test what differs between two versions as of both, and compare; `before` is a run as of the older one.
 
     Raise UsageError when no test covers the differences, TargetError when the target cannot be tested.
     """
@@ -124,37 +123,35 @@ def readiness_of(comparison: Comparison, start: Version, end: Version, before: R
     return assess(older, newer, start, end)
 
 
-def write_readiness(readiness: Readiness, folder: Path) -> Path:
-    """Write `readiness.json` into a folder; raise UsageError when that is not possible."""
+def write_readiness(readiness: Readiness, folder: Path, record: Path) -> Path:
+    """Write `readiness.json` into a folder, and its content into a record and the reports beside that.
+
+    Raise UsageError when that is not possible.
+    """
     file = folder / "readiness.json"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(readiness.as_data(), ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise UsageError(f"Cannot write {file}: {error.strerror or error}.") from error
+    add_readiness(record, readiness.as_data())
+    render_all(read_record(record), record.parent)
     return file
 
 
 @click.command(
     params=[
-        click.Option(
-            ["--target"],
-            type=click.Path(path_type=Path),
-            help="Target profile. Without one: the embedded reference.",
-        ),
+        click.Option(["--target"], type=PLACE, help="Target profile. Without one: the embedded reference."),
         *shared_with_pytest("base_url"),
         click.Option(
-            ["--from", "start"],
-            metavar="V",
-            help="Version the service has. By default: what profile or service say.",
+            ["--from", "start"], metavar="V", help="Version the service has. By default: what profile or service say."
         ),
         click.Option(["--to", "end"], metavar="V", required=True, help="Version to be ready for, such as 18.0."),
         *shared_with_pytest("out", "seed", "concurrency", "max_rps", "read_only", "confirm", "no_restore", "force"),
     ]
 )
 def readiness(*, start: str | None, end: str, **given: Any) -> int:
-    """
-    Tell what an upgrade of the service to a newer version of the interface would meet.
+    """Tell what an upgrade of the service to a newer version of the interface would meet.
 
     Which deprecated items it still serves, which documented changes it has not made yet, and what it does today that
     the newer version rules out. Ends with 0 when nothing stands against the newer version, 1 when something would be
@@ -168,18 +165,15 @@ def readiness(*, start: str | None, end: str, **given: Any) -> int:
     older, newer = interval(session.version, end, "--to")
     options = replace(session.options, version=str(older), seed=session.seed)
     found = readiness_of(Comparison(options, session.folder), older, newer)
-    file = write_readiness(found, session.folder)
     page = session.folder / f"as-of-{newer}" / "results.jsonl"
-    add_readiness(page, found.as_data())
-    render_all(read_record(page), page.parent)
+    file = write_readiness(found, session.folder, page)
     click.echo(in_words(found))
     click.echo(f"\nReport: {page.parent / 'index.html'}, {file}")
     return _CODES[found.verdict]
 
 
 def after_run(session: Session, end: str) -> None:
-    """
-    Report what an upgrade of a finished run's target would break: in the terminal, as JSON and in the run's reports.
+    """Report what an upgrade of a finished run's target would break: in the terminal, as JSON and in the run's reports.
 
     The verdict of the run does not change; if nothing can be reported, a message says why.
     """
@@ -208,13 +202,9 @@ def _after(session: Session, record: RunRecord, file: Path, end: str) -> Readine
     # A partial run says nothing about the rest, so both versions are run.
     is_whole = not (options.selection.words or options.shard or options.pytest_arguments)
     comparison = Comparison(replace(options, seed=session.seed), file.parent)
-    if is_whole:
-        found = readiness_of(comparison, older, newer, record)
-    else:
-        found = readiness_of(comparison.after(record), older, newer)
-    write_readiness(found, file.parent)
-    add_readiness(file, found.as_data())
-    render_all(read_record(file), file.parent)
+    rest, before = (comparison, record) if is_whole else (comparison.after(record), None)
+    found = readiness_of(rest, older, newer, before)
+    write_readiness(found, file.parent, file)
     return found
 
 
@@ -222,12 +212,11 @@ def _after(session: Session, record: RunRecord, file: Path, end: str) -> Readine
 
 
 @click.command("lint-traffic")
-@click.argument("har", type=click.Path(path_type=Path), metavar="FILE.har")
+@click.argument("har", type=PLACE, metavar="FILE.har")
 @click.option("--as-of", metavar="V", help="Version of the service that the traffic is meant for. By default: any.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@FORM
 def lint_traffic(har: Path, as_of: str | None, form: str) -> int:
-    """
-    Name what recorded traffic uses that is deprecated or removed, and hold its answers against the contract.
+    """Name what recorded traffic uses that is deprecated or removed, and hold its answers against the contract.
 
     What only the service sends, and what works under an older name, is a hint. Ends with 0 when there is no finding,
     1 when there is one, 4 when the file cannot be read, 5 when no call in it is one of the API.

@@ -79,8 +79,7 @@ class Watched:
 
 
 def watch(arguments: Sequence[str], profile: Path | None, base_url: str | None = None) -> int:
-    """
-    Run with these arguments of `conformance run` again and again, each time in a process of its own.
+    """Run with these arguments of `conformance run` again and again, each time in a process of its own.
 
     `profile` and `base_url` are those in these arguments, if any.
     A line of input starts the next run: an empty line repeats it, the name of an area runs that area. A change of the

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from conformance.contract.versions import Version, holds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Json = dict[str, Any]
 
@@ -45,10 +48,6 @@ def _exists(node: Any, version: Version | None) -> bool:
     return holds(version, _tag(node, "x-introduced"), _tag(node, "x-removed"))
 
 
-def _is_versioned(node: Any) -> bool:
-    return isinstance(node, dict) and ("x-introduced" in node or "x-removed" in node)
-
-
 def _prune(node: Any, version: Version | None, gone: set[str]) -> Any:
     if isinstance(node, list):
         return [_prune(entry, version, gone) for entry in node if _exists(entry, version)]
@@ -76,9 +75,7 @@ def _prune_enum(schema: Json, version: Version | None) -> Json:
         tag = tags.get(value, {})
         introduced, removed = tag.get("introduced"), tag.get("removed")
         return holds(
-            version,
-            Version.parse(introduced) if introduced else None,
-            Version.parse(removed) if removed else None,
+            version, Version.parse(introduced) if introduced else None, Version.parse(removed) if removed else None
         )
 
     def is_deprecated(value: Any) -> bool:
@@ -103,7 +100,7 @@ def _prune_required(node: Json, result: Json, version: Version | None, gone: set
         schema = properties.get(name, {})
         optional_from = _tag(schema, "x-optional-from")
         if version is None:
-            return optional_from is None and not _is_versioned(schema)
+            return optional_from is None and not {"x-introduced", "x-removed"} & schema.keys()
         return name not in gone_here and not (optional_from and optional_from <= version)
 
     gone_here = set(properties) - set(result["properties"])
@@ -116,16 +113,19 @@ def _prune_required(node: Json, result: Json, version: Version | None, gone: set
 
 def property_names(node: Any) -> set[str]:
     """Return the names of all properties that a document, or a part of one, describes."""
-    names: set[str] = set()
-    if isinstance(node, list):
-        for entry in node:
-            names |= property_names(entry)
-    elif isinstance(node, dict):
-        if isinstance(node.get("properties"), dict):
-            names |= set(node["properties"])
-        for value in node.values():
-            names |= property_names(value)
-    return names
+    described = (part["properties"] for part in mappings_in(node) if isinstance(part.get("properties"), dict))
+    return {name for properties in described for name in properties}
+
+
+def mappings_in(node: Any) -> Iterator[Json]:
+    """Yield every mapping in JSON, at any depth, the outermost first."""
+    if isinstance(node, dict):
+        yield node
+        node = node.values()
+    elif not isinstance(node, list):
+        return
+    for entry in node:
+        yield from mappings_in(entry)
 
 
 def _without(example: Any, names: set[str]) -> Any:
@@ -157,9 +157,4 @@ def drop_unused_components(document: Json) -> None:
 
 
 def _references(node: Any) -> set[str]:
-    if isinstance(node, list):
-        return {reference for entry in node for reference in _references(entry)}
-    if isinstance(node, dict):
-        own = {node["$ref"]} if isinstance(node.get("$ref"), str) else set()
-        return own | {reference for value in node.values() for reference in _references(value)}
-    return set()
+    return {part["$ref"] for part in mappings_in(node) if isinstance(part.get("$ref"), str)}

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from conformance.contract.versions import Version
-from conformance.contract.yaml_files import read_checked
+from conformance.contract.yaml_files import read_checked, row_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ class Probe:
 
     method: str
     path: str
-    judged: bool
+    judged: bool = False
     parameter: str | None = None
     """The query parameter that the change is about."""
     field: str | None = None
@@ -69,7 +69,7 @@ class ReplacedBy:
     """The id under which it is noted whether the two agree."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One item of one row of the version table."""
 
@@ -79,17 +79,17 @@ class Change:
     kind: ChangeKind
     item: str
     summary: str
-    replacement: str | None
+    replacement: str | None = None
     replaced_by: ReplacedBy | None
     """None if the text names no replacement, or does not describe it."""
     removal_planned: Version | None
-    places: tuple[str, ...]
-    shown_as: str | None
+    places: tuple[str, ...] = ()
+    shown_as: str | None = None
     """Where a parameter that the item introduces shows: `property`, or `property.field`."""
-    described: bool
+    described: bool = True
     probe: Probe | None
     traffic: tuple[Traffic, ...]
-    never_called: str | None
+    never_called: str | None = None
     requirement: str
 
     def reached(self, version: Version | None) -> bool:
@@ -105,33 +105,14 @@ def load_changes(file: Path) -> tuple[Change, ...]:
 
 
 def _change(row: dict[str, Any]) -> Change:
-    probe = row.get("probe")
     planned = row.get("removal_planned")
-    replaced_by = row.get("replaced_by")
-    return Change(
-        id=row["id"],
+    return row_of(
+        Change,
+        row,
         version=None if row["version"] == "future" else Version.parse(row["version"]),
         kind=ChangeKind(row["kind"]),
-        item=row["item"],
-        summary=" ".join(row["summary"].split()),
-        replacement=row.get("replacement"),
-        replaced_by=ReplacedBy(**replaced_by) if replaced_by else None,
+        replaced_by=ReplacedBy(**row["replaced_by"]) if "replaced_by" in row else None,
         removal_planned=Version.parse(planned) if planned else None,
-        places=tuple(row.get("places", ())),
-        shown_as=row.get("shown_as"),
-        described=row.get("described", True),
-        probe=_probe(probe) if probe else None,
+        probe=Probe(**row["probe"]) if "probe" in row else None,
         traffic=tuple(Traffic(**call) for call in row.get("traffic", ())),
-        never_called=row.get("never_called"),
-        requirement=row["requirement"],
-    )
-
-
-def _probe(row: dict[str, Any]) -> Probe:
-    return Probe(
-        method=row["method"],
-        path=row["path"],
-        judged=row.get("judged", False),
-        parameter=row.get("parameter"),
-        field=row.get("field"),
     )

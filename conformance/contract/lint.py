@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 
 from conformance.contract import TABLE, Contract, Kind, Operation, Version
+from conformance.contract.at_version import mappings_in
 from conformance.contract.bundle import Json, resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterable, Iterator
 
 _OPERATION_EXTENSIONS = {
     "x-introduced",
@@ -29,13 +31,13 @@ _OPERATION_EXTENSIONS = {
 EXTENSIONS = frozenset(
     _OPERATION_EXTENSIONS
     | {"x-enum-versions", "x-optional-from", "x-requirement", "x-requirement-required"}
-    | {"x-tolerates", "x-fixture", "x-draw", "x-streamed", "x-not-described"},
+    | {"x-tolerates", "x-fixture", "x-draw", "x-streamed", "x-not-described"}
 )
 #: The keywords that schemas of the contract use. Any other one is a mistake, such as a comma in an unquoted text.
 _KEYWORDS = frozenset(
     {"$ref", "type", "description", "properties", "required", "additionalProperties", "items", "enum", "const"}
     | {"default", "deprecated", "anyOf", "oneOf", "not", "if", "then", "pattern"}
-    | {"minimum", "minLength", "maxItems"},
+    | {"minimum", "minLength", "maxItems"}
 )
 _TIED_KINDS = frozenset({Kind.SCHEMA, Kind.STATUS, Kind.PAGINATION})
 
@@ -107,73 +109,62 @@ def _id_problems(contract: Contract) -> Iterator[str]:
     for name in sorted(_stated(contract) - set(contract.requirements)):
         yield f"the document states requirement {name}, which openapi/requirements/ does not have"
     ids = [operation.id for operation in contract.operations(None)]
-    for name in sorted({name for name in ids if ids.count(name) > 1}):
-        yield f"operationId {name} is used twice"
+    yield from _twice("operationId", sorted(ids), "used")
     for operation in contract.operations(None):
         if operation.alias_of and operation.alias_of not in ids:
             yield f"{operation.id} is an alias of {operation.alias_of}, which does not exist"
 
 
+def _twice(what: str, names: Iterable[str], done: str = "listed") -> Iterator[str]:
+    return (f"{what} {name} is {done} twice" for name, times in Counter(names).items() if times > 1)
+
+
+def _unknown(said: str, names: Iterable[str], known: Container[str]) -> Iterator[str]:
+    return (f"{said} {name}, which does not exist" for name in names if name not in known)
+
+
 def _change_problems(contract: Contract) -> Iterator[str]:
     places = _places(contract)
-    seen: set[str] = set()
+    yield from _twice("change", (change.id for change in contract.changes))
     for change in contract.changes:
-        if change.id in seen:
-            yield f"change {change.id} is listed twice"
-        seen.add(change.id)
-        if change.requirement not in contract.requirements:
-            yield f"change {change.id} names requirement {change.requirement}, which does not exist"
         replaced = change.replaced_by
+        named = [change.requirement, *((replaced.requirement, replaced.agreement) if replaced else ())]
+        yield from _unknown(f"change {change.id} names requirement", named, contract.requirements)
         more = [f"{replaced.operation}.{replaced.parameter}"] if replaced else []
         for place in (*change.places, *more):
             if place not in places:
                 yield f"change {change.id} names {place}, which the document does not have"
-        for name in (replaced.requirement, replaced.agreement) if replaced else ():
-            if name not in contract.requirements:
-                yield f"change {change.id} names requirement {name}, which does not exist"
 
 
 def _open_place_problems(contract: Contract) -> Iterator[str]:
-    seen: set[str] = set()
+    yield from _twice("open place", (place.id for place in contract.open_places))
     for place in contract.open_places:
-        if place.id in seen:
-            yield f"open place {place.id} is listed twice"
-        seen.add(place.id)
-        for name in place.requirements:
-            if name not in contract.requirements:
-                yield f"open place {place.id} names requirement {name}, which does not exist"
+        yield from _unknown(f"open place {place.id} names requirement", place.requirements, contract.requirements)
 
 
 def _side_effect_problems(contract: Contract) -> Iterator[str]:
     table, known = contract.side_effects, {operation.id for operation in contract.operations(None)}
     for part in table.parts.values():
-        if part.operation not in known:
-            yield f"part {part.name} of the side effects is read by {part.operation}, which does not exist"
+        yield from _unknown(f"part {part.name} of the side effects is read by", [part.operation], known)
     for scope in (*(move.scope for move in table.moves), *table.prepared, *(scope for scope, _ in table.stated)):
-        for name in sorted(scope.operations - known):
-            yield f"the side effects name operation {name}, which does not exist"
-        for name in sorted(scope.parts - table.parts.keys()):
-            yield f"the side effects name part {name}, which does not exist"
-    for requirement in (*(name for _, name in table.stated), *table.rest.values()):
-        if requirement not in contract.requirements:
-            yield f"the side effects name requirement {requirement}, which does not exist"
+        yield from _unknown("the side effects name operation", sorted(scope.operations), known)
+        yield from _unknown("the side effects name part", sorted(scope.parts), table.parts)
+    requirements = (*(name for _, name in table.stated), *table.rest.values())
+    yield from _unknown("the side effects name requirement", requirements, contract.requirements)
 
 
 def _restoring_problems(contract: Contract) -> Iterator[str]:
     known = {operation.id for operation in contract.operations(None)}
-    for restored in contract.restoring.parts:
-        if restored.part not in contract.side_effects.parts:
-            yield f"restoring.yaml names part {restored.part}, which does not exist"
+    parts = [restored.part for restored in contract.restoring.parts]
+    yield from _unknown("restoring.yaml names part", parts, contract.side_effects.parts)
     named = {name for restored in contract.restoring.parts for name in restored.operations}
-    for name in sorted((named | contract.restoring.stays.keys()) - known):
-        yield f"restoring.yaml names operation {name}, which does not exist"
+    yield from _unknown("restoring.yaml names operation", sorted(named | contract.restoring.stays.keys()), known)
 
 
 def _record_problems(contract: Contract) -> Iterator[str]:
     areas = {operation.id: operation.area for operation in contract.operations(None)}
     for record in contract.records:
-        if record.requirement not in contract.requirements:
-            yield f"records.yaml names requirement {record.requirement}, which does not exist"
+        yield from _unknown("records.yaml names requirement", [record.requirement], contract.requirements)
         for name in record.operations:
             if areas.get(name) != record.requirement.partition(".")[0]:
                 yield f"records.yaml names operation {name}, which does not exist in the area of {record.requirement}"
@@ -234,13 +225,9 @@ def _example_problems(operation: Operation, schema: Json, example: Any, where: s
 
 def validator(document: Json, schema: Json) -> Any:
     """Compile a schema that may refer to the components of a combined document."""
-    if not _refers(schema):  # almost all of them; reading the components for each takes most of the time
+    if not any(
+        "$ref" in part for part in mappings_in(schema)
+    ):  # almost all of them; reading the components for each takes most of the time
         return jsonschema_rs.Draft202012Validator(schema)
     components = {"components": {"schemas": document["components"].get("schemas", {})}}
     return jsonschema_rs.Draft202012Validator({**schema, **components})
-
-
-def _refers(node: Any) -> bool:
-    if isinstance(node, dict):
-        return "$ref" in node or any(map(_refers, node.values()))
-    return isinstance(node, list) and any(map(_refers, node))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from conformance.contract.at_version import METHODS
 from conformance.contract.bundle import Json, resolve
@@ -114,6 +115,13 @@ class Operation:
     def is_named_by_fixtures(self) -> bool:
         """Whether fixtures of a profile are enough to fill its path."""
         return all(parameter.fixture for parameter in self.path_parameters)
+
+    def path_with(self, values: Mapping[str, Any]) -> str:
+        """Return its path with values for its parameters, each encoded as one segment."""
+        path = self.path
+        for name, value in values.items():
+            path = path.replace(f"{{{name}}}", quote(str(value), safe=""))
+        return path
 
     def answers(self, record: str) -> bool:
         """Tell whether it answers with a record, given by schema name, or with a list of them."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from conformance.contract.yaml_files import read_checked
+from conformance.contract.yaml_files import read_checked, row_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,29 +22,17 @@ class Record:
     """operationIds."""
     says: tuple[str, ...]
     """Places in the record, such as `users[].id`, without times and values that count by themselves."""
-    by: str | None
+    by: str | None = None
     """The field that identifies list entries; None if a project, group or merge request has only one such record."""
-    to_each: tuple[str, ...]
+    to_each: tuple[str, ...] = ()
     """Places that may differ for another caller."""
-    unless: Mapping[str, str]
+    unless: Mapping[str, str] = field(default_factory=dict)
     """Place -> flag: the place has no meaning while the flag is on."""
-    follows: Mapping[str, str]
+    follows: Mapping[str, str] = field(default_factory=dict)
     """Place -> another place: the former must be equal only if the latter is, which itself may differ."""
 
 
 def load_records(file: Path) -> tuple[Record, ...]:
     """Read the table; raise ContractError or UsageError when it is broken."""
     data = read_checked(file, "records.schema.json")
-    return tuple(_record(requirement, row) for requirement, rows in data.items() for row in rows)
-
-
-def _record(requirement: str, row: Mapping[str, Any]) -> Record:
-    return Record(
-        requirement=requirement,
-        operations=tuple(row["operations"]),
-        says=tuple(row["says"]),
-        by=row.get("by"),
-        to_each=tuple(row.get("to_each", ())),
-        unless=MappingProxyType(dict(row.get("unless", {}))),
-        follows=MappingProxyType(dict(row.get("follows", {}))),
-    )
+    return tuple(row_of(Record, row, requirement=requirement) for requirement, rows in data.items() for row in rows)

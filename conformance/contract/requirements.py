@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from conformance.contract.versions import Version, holds
-from conformance.contract.yaml_files import read_checked
+from conformance.contract.yaml_files import read_checked, row_of
 from conformance.errors import ContractError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Kind(StrEnum):
     SEMANTICS = "semantics"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
     """A testable statement: what a conformant service does, and how that is verified."""
 
@@ -51,12 +51,12 @@ class Requirement:
     introduced: Version | None
     removed: Version | None
     feature: str | None
-    eased_by: str | None
+    eased_by: str | None = None
     """A feature of targets that read the text differently: for them, breaking the statement is only a warning."""
-    needs: tuple[str, ...]
+    needs: tuple[str, ...] = ()
     tested: bool
     """Whether the suite claims a test for it."""
-    not_testable: str | None
+    not_testable: str | None = None
     """Why nobody outside the service can observe it."""
 
     def applies_to(self, version: Version | None) -> bool:
@@ -90,18 +90,14 @@ def load_requirements(folder: Path) -> Mapping[str, Requirement]:
 
 def _requirement(area: Mapping[str, Any], row: Mapping[str, Any]) -> Requirement:
     introduced = row.get("introduced", area.get("introduced"))
-    return Requirement(
-        id=row["id"],
+    return row_of(
+        Requirement,
+        {name: value for name, value in row.items() if name != "verified_by"},
         area=area["area"],
-        statement=" ".join(row["statement"].split()),
-        section=row["section"],
         level=Level(row["level"]),
         kind=Kind(row["kind"]),
         introduced=Version.parse(introduced) if introduced else None,
         removed=Version.parse(row["removed"]) if "removed" in row else None,
         feature=row.get("feature", area.get("feature")),
-        eased_by=row.get("eased_by"),
-        needs=tuple(row.get("needs", ())),
         tested=row.get("verified_by") == "tests",
-        not_testable=row.get("not_testable"),
     )

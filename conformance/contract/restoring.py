@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from conformance.contract.yaml_files import read_checked
+from conformance.contract.yaml_files import read_checked, row_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,9 +69,4 @@ def load_restoring(file: Path) -> Restoring:
 
 def _restored(row: Mapping[str, Any]) -> Restored:
     needs = row.get("needs")
-    plain = {name: value for name, value in row.items() if name not in ("always", "needs")}
-    return Restored(
-        **plain,
-        always=tuple(row.get("always", ())),
-        needs=(needs["operation"], MappingProxyType(dict(needs["body"]))) if needs else None,
-    )
+    return row_of(Restored, row, needs=(needs["operation"], MappingProxyType(needs["body"])) if needs else None)

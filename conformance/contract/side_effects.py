@@ -7,7 +7,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from conformance.contract.yaml_files import read_checked
+from conformance.contract.yaml_files import read_checked, row_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,26 +23,26 @@ class Where(StrEnum):
     ELSEWHERE = "elsewhere"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """A thing that is read from a project, group or merge request."""
 
     name: str
     operation: str
     """operationId of the call that reads it."""
-    feature: str | None
+    feature: str | None = None
     """Read only if the target declares this feature."""
     of: tuple[str, ...]
     """The fixtures that have this part."""
-    near: tuple[str, ...]
+    near: tuple[str, ...] = ()
     """Further fixtures whose part is read around the calls of its own area: beside the others in a group, or inside."""
     readers: tuple[str, ...]
     """The actors who may read it; the first one who is served reads it."""
-    each_of: str | None
+    each_of: str | None = None
     """Another part: this part is read once for each entry of it that the profile knows."""
-    within: str | None
+    within: str | None = None
     """The property with the list, if the answer is a record."""
-    by: str | None
+    by: str | None = None
     """The field that identifies a list entry; None if the answer is a record, whose entries are its fields."""
     keeps: tuple[str, ...]
     """Fields of an entry that must stay."""
@@ -108,26 +108,11 @@ def load_side_effects(file: Path) -> SideEffects:
     """Read the table; raise ContractError or UsageError when it is broken."""
     data = read_checked(file, "side-effects.schema.json")
     return SideEffects(
-        parts=MappingProxyType({name: _part(name, row) for name, row in data["parts"].items()}),
+        parts=MappingProxyType({name: row_of(Part, row, name=name) for name, row in data["parts"].items()}),
         moves=tuple(Move(_scope(row), tuple(row.get("entries", ())), row["item"]) for row in data["moves"]),
         prepared=tuple(_scope(row) for row in data["prepared"]),
         stated=tuple((_scope(row), row["requirement"]) for row in data["stated"]),
         rest=MappingProxyType(dict(data["rest"])),
-    )
-
-
-def _part(name: str, row: Mapping[str, Any]) -> Part:
-    return Part(
-        name=name,
-        operation=row["operation"],
-        feature=row.get("feature"),
-        of=tuple(row["of"]),
-        near=tuple(row.get("near", ())),
-        readers=tuple(row["readers"]),
-        each_of=row.get("each_of"),
-        within=row.get("within"),
-        by=row.get("by"),
-        keeps=tuple(row["keeps"]),
     )
 
 

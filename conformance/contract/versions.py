@@ -11,21 +11,7 @@ from conformance.errors import UsageError
 _FORM = re.compile(r"^v?(\d+)\.(\d+)(?:[.\-+].*)?$")
 
 #: The versions whose interface differs from the one before, and their neighbours that show the difference.
-TABLE = (
-    "12.3",
-    "15.2",
-    "15.3",
-    "15.8",
-    "15.9",
-    "16.0",
-    "16.1",
-    "16.4",
-    "17.0",
-    "17.1",
-    "17.7",
-    "18.0",
-    "19.0",
-)
+TABLE = ("12.3", "15.2", "15.3", "15.8", "15.9", "16.0", "16.1", "16.4", "17.0", "17.1", "17.7", "18.0", "19.0")
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -43,9 +29,7 @@ class Version:
         """Read a version from text; raise UsageError, which names the place of the text, when it is none."""
         match = _FORM.match(text.strip())
         if match is None:
-            raise UsageError(
-                f"{_at(place)}'{text}' is not a version. Write major.minor, such as 17.7, or 'unknown'.",
-            )
+            raise UsageError(f"{_at(place)}'{text}' is not a version. Write major.minor, such as 17.7, or 'unknown'.")
         return cls(int(match[1]), int(match[2]))
 
     @classmethod
@@ -61,7 +45,7 @@ class Version:
         if not OLDEST <= version <= NEWEST:
             raise UsageError(
                 f"{_at(place)}{version} is outside the specification, which speaks of {OLDEST} to {NEWEST}. "
-                "Give one in between, or 'unknown'.",
+                "Give one in between, or 'unknown'."
             )
         return version
 

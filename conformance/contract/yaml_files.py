@@ -7,7 +7,8 @@ import math
 import re
 from difflib import get_close_matches
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import jsonschema_rs
 import yaml
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jsonschema.exceptions import ValidationError
+
+T = TypeVar("T")
 
 #: A hundred nested collections; the C parser does not return from very deep nesting.
 _TOO_DEEP = re.compile(r"(?:[\[{][^\[\]{}\n]{0,40}){100}|(?:- ){100}|^ {200}", re.MULTILINE)
@@ -196,6 +199,23 @@ def _in_words(error: ValidationError) -> str:
     if given and any(_HIDDEN.search(str(part)) for part in error.absolute_path):
         return error.message.replace(repr(given), "what stands here")
     return error.message
+
+
+def row_of(kind: type[T], row: Mapping[str, Any], /, **otherwise: Any) -> T:
+    """Return a row of a table of the contract, which its schema allows, as an object of a frozen class.
+
+    Its lists become tuples, its mappings can no longer be changed, and its texts stand on one line. `otherwise` are the
+    fields that the file writes in another way.
+    """
+    return kind(**{name: _frozen(value) for name, value in row.items() if name not in otherwise}, **otherwise)
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, str):
+        return " ".join(value.split())
+    if isinstance(value, dict):
+        return MappingProxyType(value)
+    return tuple(value) if isinstance(value, list) else value
 
 
 def read_checked(file: Path, schema: str) -> Any:

@@ -1,5 +1,4 @@
-"""
-Random choices behind the drawn cases: a backend of Hypothesis that draws from a seed and from nothing else.
+"""Random choices behind the drawn cases: a backend of Hypothesis that draws from a seed and from nothing else.
 
 Hypothesis' own backend also draws constants out of the source of whichever modules are loaded, so that the same seed
 would draw other cases from a checkout than from a wheel.

@@ -18,21 +18,7 @@ if TYPE_CHECKING:
 
 _SCALARS = ("integer", "number", "boolean", "string")
 _WORDS_WITH_A_MEANING = frozenset(
-    {
-        "true",
-        "false",
-        "yes",
-        "off",
-        "null",
-        "nil",
-        "none",
-        "nan",
-        "inf",
-        "infinity",
-        "undefined",
-        "enabled",
-        "disabled",
-    },
+    {"true", "false", "yes", "off", "null", "nil", "none", "nan", "inf", "infinity", "undefined", "enabled", "disabled"}
 )
 _SHORTEST_WORD = 3
 _SEVERAL = 2

@@ -23,6 +23,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from conformance.contract.at_version import mappings_in
 from conformance.contract.bundle import resolve
 from conformance.errors import UsageError
 from conformance.fuzzing.ahead import Ahead, Elsewhere, Wish, share_nothing
@@ -336,7 +337,7 @@ def corpus_folder(asked: str | None) -> Path | None:
     if held and _SIGN not in held:
         raise UsageError(
             f"The folder {folder} holds something else than drawn cases, such as {min(held)}. "
-            "Name an empty or a new folder for the corpus, or 'none' to keep no drawn cases.",
+            "Name an empty or a new folder for the corpus, or 'none' to keep no drawn cases."
         )
     return folder
 
@@ -358,16 +359,11 @@ def shape(operation: Operation) -> str:
 
 def _gather(document: dict[str, Any], node: Any, found: dict[str, Any]) -> None:
     """Collect the targets of references."""
-    if isinstance(node, list):
-        for entry in node:
-            _gather(document, entry, found)
-    if isinstance(node, dict):
-        target = node.get("$ref")
+    for part in mappings_in(node):
+        target = part.get("$ref")
         if isinstance(target, str) and target not in found:
             found[target] = resolve(document, {"$ref": target})
             _gather(document, found[target], found)
-        for value in node.values():
-            _gather(document, value, found)
 
 
 def _without_prose(node: Any) -> Any:

@@ -12,6 +12,7 @@ from conformance.fuzzing.cases import DrawnCase
 from conformance.fuzzing.read_back import must_be_stored, shown_by
 from conformance.http.exchange import Exchange, Trouble, query_text
 from conformance.http.transport import NotSentError
+from conformance.results.grouping import grouped
 from conformance.results.record import Outcome, Reason
 from conformance.suite.arrange.places import full_path_in
 from conformance.suite.context import Unmet, Violation, current_run, current_test
@@ -279,8 +280,7 @@ def _send_what_must_be_refused(sending: _Sending, cases: list[DrawnCase]) -> lis
 
 
 def _send_correct_ones(
-    sending: _Sending,
-    cases: list[DrawnCase],
+    sending: _Sending, cases: list[DrawnCase]
 ) -> tuple[list[tuple[DrawnCase, Exchange]], list[Failure]]:
     """Send correct calls: some one by one, read back, and the others at once; also return lost values."""
     cases = [_moved(sending, case) for case in cases]
@@ -321,18 +321,16 @@ def _record_what_held(sending: _Sending, answered: list[tuple[DrawnCase, Exchang
 # -- groups ------------------------------------------------------------------------------------------------------------
 
 
-def grouped(failures: Iterable[Failure]) -> dict[tuple[str, str, str], list[Failure]]:
+def in_groups(failures: Iterable[Failure]) -> dict[tuple[str, str, str], list[Failure]]:
     """Return failures by group, with the smallest call of each group first, in an order that does not vary."""
-    groups: dict[tuple[str, str, str], list[Failure]] = {}
-    for failure in failures:
-        groups.setdefault(failure.group, []).append(failure)
+    groups = grouped((failure.group, failure) for failure in failures)
     return {key: sorted(groups[key], key=lambda failure: failure.size) for key in sorted(groups)}
 
 
 def _recorded(sending: _Sending, failures: list[Failure]) -> Iterator[Failure]:
     """Record one failure for each group, made as small as possible, and yield it."""
     test = current_test()
-    for group in grouped(failures).values():
+    for group in in_groups(failures).values():
         first = Violation(group[0].expected, group[0].actual, *group[0].exchanges)
         if test.excused(group[0].requirement, first):
             continue

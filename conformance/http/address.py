@@ -44,8 +44,7 @@ class Address:
         return cls(server, found.raw_path, {**sent, **encoded(headers or {})})
 
     def request(self, method: str, rest: str, headers: Headers, body: bytes | None, largest: int) -> httpx.Request:
-        """
-        Return a request for a path below this address; its answer may have at most `largest` bytes.
+        """Return a request for a path below this address; its answer may have at most `largest` bytes.
 
         `rest` is already encoded and sent unchanged. All headers are set here, because otherwise the library would look
         for missing ones at every call.

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import codecs
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 #: Above this, a number with a decimal point is no longer exact.
 _LARGEST_EXACT = 2**53
 
 
 def parsed(body: bytes | str) -> Any:
-    """
-    Parse a JSON text; raise ValueError or RecursionError when it cannot be parsed.
+    """Parse a JSON text; raise ValueError or RecursionError when it cannot be parsed.
 
     JSON has one kind of number, so `1.0` and `1e0` become the integer 1, wherever they stand.
     """
@@ -21,8 +23,7 @@ def parsed(body: bytes | str) -> Any:
 
 
 def written(value: Any, *, escaped: bool = False) -> bytes:
-    """
-    Return a value as JSON text in UTF-8; if `escaped`, all non-ASCII characters are escaped, as some clients do.
+    """Return a value as JSON text in UTF-8; if `escaped`, all non-ASCII characters are escaped, as some clients do.
 
     If the value has a lone surrogate, which UTF-8 cannot encode, all non-ASCII characters are escaped too.
     """
@@ -52,6 +53,20 @@ def objects_in(body: bytes | str | None) -> list[dict[str, Any]]:
     """Parse a JSON text; return the objects of its array, or none when it is something else."""
     found = json_in(body)
     return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+
+
+def with_values(node: Any, change: Callable[[Any], Any]) -> Any:
+    """Return JSON in which every value that is neither a list nor a mapping is changed, at any depth."""
+    if isinstance(node, dict):
+        return {name: with_values(entry, change) for name, entry in node.items()}
+    return [with_values(entry, change) for entry in node] if isinstance(node, list | tuple) else change(node)
+
+
+def in_part(node: Any, most: int) -> Any:
+    """Return JSON in which every list has at most so many entries, at any depth."""
+    if isinstance(node, list):
+        return [in_part(entry, most) for entry in node[:most]]
+    return {name: in_part(entry, most) for name, entry in node.items()} if isinstance(node, dict) else node
 
 
 def _in_utf8(body: bytes) -> str | None:

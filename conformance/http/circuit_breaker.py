@@ -32,8 +32,7 @@ class _Place:
 
 @dataclass
 class CircuitBreaker:
-    """
-    Decides which calls are worth sending.
+    """Decides which calls are worth sending.
 
     After some calls of one operation have timed out, the rest of that test's calls of it are not sent; the next test
     tries once more. After ten timeouts in all, an operation is no longer called once it has timed out one time, or two
@@ -86,8 +85,7 @@ class CircuitBreaker:
                     self._answered.popitem(last=False)
 
     def missed(self, call: Call, test: str, problem: str, begun: float, ended: float) -> bool:
-        """
-        Record a call without an answer, sent and given up at these seconds of one clock.
+        """Record a call without an answer, sent and given up at these seconds of one clock.
 
         Return whether so many calls in a row went unanswered that somebody should check if the target is still there.
         """

@@ -84,8 +84,7 @@ class RequestsSpentError(Exception):
 
 
 class Client:
-    """
-    Sends calls to one target.
+    """Sends calls to one target.
 
     Waits when the target answers 429, cannot be reached, or a gateway answers instead. Repeats a read after a broken
     connection, limits the rate and the number of calls, reads at most LARGEST_BODY bytes, follows a redirect only when
@@ -94,8 +93,7 @@ class Client:
     """
 
     def __init__(self, settings: ClientSettings, *, beside: bool = False, paced_with: Client | None = None) -> None:
-        """
-        Prepare connections to a target; nothing is sent yet. Raise UsageError when a certificate cannot be read.
+        """Prepare connections to a target; nothing is sent yet. Raise UsageError when a certificate cannot be read.
 
         With `beside`, the calls are not part of a test, so idempotent calls are retried more often. The calls of a
         client with `paced_with` count towards the same rate as those of the other client.
@@ -212,8 +210,7 @@ class Client:
         raw: bool = False,
         patient: bool = True,
     ) -> Exchange:
-        """
-        Send one call and return the exchange, even if no answer came.
+        """Send one call and return the exchange, even if no answer came.
 
         With `raw`, the body is returned as it was sent; without `patient`, a 429 is an answer like any other. Raise
         TargetGoneError when the target has refused several connections in a row, or has left several calls unanswered
@@ -231,8 +228,7 @@ class Client:
         return self.perform(Call(actor, method, path, wanted, body, sent_headers, raw, patient))
 
     def follow(self, exchange: Exchange) -> Exchange:
-        """
-        Follow redirects for a few steps and return the last exchange; return any other answer as it is.
+        """Follow redirects for a few steps and return the last exchange; return any other answer as it is.
 
         The token is only sent to the target's own address: another host, such as an object storage, never sees it.
         Without a token, a redirect is a refusal and is not followed, because it leads to a login.
@@ -321,8 +317,7 @@ class Client:
         return _server(call) in self._answered_elsewhere if call.is_elsewhere else self._was_answered
 
     def worth_sending_at_once(self) -> int:
-        """
-        Return how many parallel calls make sense, given the target's response time.
+        """Return how many parallel calls make sense, given the target's response time.
 
         Threads shorten the waiting. When a target answers faster than a call is prepared, threads only hinder each
         other: with answers within half a millisecond, two threads send less than one.
@@ -331,8 +326,7 @@ class Client:
 
     @contextmanager
     def for_several(self, number: int) -> Iterator[None]:
-        """
-        While the context lasts, allow as many parallel calls as that number of workers may have together.
+        """While the context lasts, allow as many parallel calls as that number of workers may have together.
 
         Only use it before the tests begin, because calls that are already running are not counted.
         """

@@ -126,6 +126,11 @@ class Exchange:
         return self.status is not None and 200 <= self.status < 300  # noqa: PLR2004 - HTTP's own numbers
 
     @property
+    def is_broken(self) -> bool:
+        """Whether the service failed: any 5xx but 501, which says that there is no such operation."""
+        return (self.status or 0) >= HTTPStatus.INTERNAL_SERVER_ERROR and self.status not in NOT_THERE
+
+    @property
     def served_json(self) -> Any:
         """The parsed JSON of a served answer; None when the call was not served, or the body is no JSON."""
         return json_in(self.body) if self.is_success else None
@@ -138,8 +143,7 @@ class Exchange:
 
     @property
     def is_of_gateway(self) -> bool:
-        """
-        Whether a gateway in front of the service answered, and the service did not.
+        """Whether a gateway in front of the service answered, and the service did not.
 
         Gateways answer 502, 503, 504, statuses that HTTP does not define, and any other 5xx that asks to come back
         later. In calls that test a rate limit, a 503 that mentions a rate comes from the service.
@@ -162,8 +166,7 @@ class Exchange:
 
     @property
     def may_be_of_gateway(self) -> bool:
-        """
-        Whether this is an HTML page instead of data, with any other 5xx or with a success.
+        """Whether this is an HTML page instead of data, with any other 5xx or with a success.
 
         It may be a gateway's page about maintenance or a login, or a page of the service's own framework. JSON that is
         called HTML is the service's, and so is a success without a body.

@@ -25,8 +25,7 @@ _BEARER = "Bearer "
 
 @dataclass
 class Front:
-    """
-    Remembers served reads, to check later whether the service is still the one that answers.
+    """Remembers served reads, to check later whether the service is still the one that answers.
 
     A gateway that sends everybody to its login page, or shows a maintenance page, does so for every call; a service
     gives such an answer only to calls of a kind. In the same way, when a token has expired, or a gateway asks for a
@@ -112,8 +111,7 @@ class Front:
         return exchange
 
     def _witness(self, exchange: Exchange) -> Call | None:
-        """
-        Return the last served call of another operation, or None, because a service may refuse repeated calls.
+        """Return the last served call of another operation, or None, because a service may refuse repeated calls.
 
         For a 401, only a call with the same token counts.
         """
@@ -160,8 +158,7 @@ def _is_page(exchange: Exchange) -> bool:
 
 
 def _kind(exchange: Exchange) -> str:
-    """
-    Return a key for answers that the same code of the service probably gives: all numbers in a path count as equal.
+    """Return a key for answers that the same code of the service probably gives: all numbers in a path count as equal.
 
     Error pages come from the framework of a service, and are alike for all of its paths.
     """

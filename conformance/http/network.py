@@ -55,8 +55,7 @@ class Network(httpcore.NetworkBackend):
 
 
 class Stream(httpcore.NetworkStream):
-    """
-    A connection that returns no more than one answer.
+    """A connection that returns no more than one answer.
 
     It returns the received bytes in parts. Each part ends where the answer may end: after an empty line, as heads and
     chunks do, or after the announced length. So all bytes that remain here came after the end of the answer.
@@ -117,10 +116,7 @@ class Stream(httpcore.NetworkStream):
         self._stream.close()
 
     def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
         """Go on with TLS; raise ConnectError or ConnectTimeout."""
         left = self._deadline.left(timeout, httpcore.ConnectTimeout)

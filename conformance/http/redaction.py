@@ -27,8 +27,7 @@ _BESIDE = "\0"
 
 
 class Redaction:
-    """
-    Knows the secrets of a run, and masks them in texts.
+    """Knows the secrets of a run, and masks them in texts.
 
     A secret is found unchanged, as part of an address, of JSON or of HTML, in base64 or hexadecimal digits, with or
     without text around it, and split over lines. A very short one is found only as a separate word, or encoded as a
@@ -53,8 +52,7 @@ class Redaction:
         return self._short_ones.sub(MASK, text) if self._short_ones is not None else text
 
     def parts(self, text: str) -> Iterator[tuple[str, str | None]]:
-        """
-        Yield a text in pieces, each with the secret that it is; None when it is no secret.
+        """Yield a text in pieces, each with the secret that it is; None when it is no secret.
 
         A secret in another form, such as in an address, is yielded like an unchanged one. What only `text` finds, such
         as a secret over several lines, stays in the pieces.

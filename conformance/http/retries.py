@@ -58,8 +58,7 @@ _SENT_AGAIN = {Persistence.ONCE: READING, Persistence.SPOILED: _SETTING, Persist
 
 @dataclass
 class Retries:
-    """
-    Decides whether a call is sent again, within a budget for the call and one for the run. Used by several threads.
+    """Decides whether a call is sent again, within a budget for the call and one for the run. Used by several threads.
 
     A call that was one too many, or that reached nobody, had no effect and is safe to retry. A call that a gateway
     answered, or whose connection broke, may have had an effect: only reads are retried, and idempotent calls while a
@@ -92,8 +91,7 @@ class Retries:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take_for(self, exchange: Exchange) -> Exchange:
-        """
-        Return an answer as it came, or as no answer when it came from something in front of the service.
+        """Return an answer as it came, or as no answer when it came from something in front of the service.
 
         An HTML page may come from a gateway or from the service. It counts as a gateway's at first; when the same call
         gets it again, or calls of that kind get nothing else, it counts as the service's. The same holds for a 404 in
@@ -140,8 +138,7 @@ class Retries:
         return of_kind >= max(_PAGES_OF_ITS_OWN, by_chance) or of_call >= max(often, by_chance)
 
     def _most_by_chance(self) -> int:
-        """
-        Return how many pages in a row cannot be chance, given how often a gateway answered with a page.
+        """Return how many pages in a row cannot be chance, given how often a gateway answered with a page.
 
         A gateway that sends a page for a twentieth of all calls does so twice in a row in nearly every run.
         """
@@ -149,8 +146,7 @@ class Retries:
         return math.ceil(math.log(_RARELY) / math.log(rate)) if 0 < rate < 1 else 0
 
     def wait(self, exchange: Exchange, begun: float, tries: int, *, calm: bool, persistence: Persistence) -> bool:
-        """
-        Wait until a call should be sent again; return whether it should be.
+        """Wait until a call should be sent again; return whether it should be.
 
         `begun` is when it was first answered, by the monotonic clock; `tries` is how often it was sent again. `calm`
         means that earlier calls were answered.

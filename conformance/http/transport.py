@@ -69,8 +69,7 @@ class _Answer(httpx.Response):
 
 
 class Transport(httpx.BaseTransport):
-    """
-    Sends requests, each with one deadline for the whole call. Safe to use from several threads.
+    """Sends requests, each with one deadline for the whole call. Safe to use from several threads.
 
     The library's timeouts restart with every byte, so a server that sends a byte now and then could hold a call for
     ever. This class itself keeps track of free connections, because the library's pool searches all of them at every
@@ -99,8 +98,7 @@ class Transport(httpx.BaseTransport):
                 free.pop().close()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """
-        Send a request and return the complete answer; raise httpx.TransportError when there is none.
+        """Send a request and return the complete answer; raise httpx.TransportError when there is none.
 
         Raise NotSentError for a request that may write when the target may only be read.
         """
@@ -214,8 +212,7 @@ def _whole_body(request: httpcore.Request, response: httpcore.Response, most: in
 
 
 def _read(request: httpcore.Request, response: httpcore.Response, most: int) -> bytes:
-    """
-    Read a body up to a size, and close the connection if it received more than the answer.
+    """Read a body up to a size, and close the connection if it received more than the answer.
 
     For HTTP, a 204 ends after its head, so a body comes after the end of the answer; when its length is announced and
     nothing has arrived yet, question marks replace it.

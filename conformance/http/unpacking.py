@@ -19,8 +19,7 @@ class BodyError(Exception):
 
 
 def unpacked(body: bytes, encodings: str, most: int) -> bytes:
-    """
-    Decode the content encodings of a body, the last one first, and never hold more than `most` bytes.
+    """Decode the content encodings of a body, the last one first, and never hold more than `most` bytes.
 
     `encodings` is the header as it was sent, in any case. Raise BodyError when it cannot be decoded.
     """

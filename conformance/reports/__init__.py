@@ -67,7 +67,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
             _in_one_file("github", "", small.workflow_commands),
             Format("attestation", "attestation.json", _attestation, "attestation.json"),
         )
-    },
+    }
 )
 #: Formats that a run writes without being asked.
 WRITTEN = tuple(form.name for form in FORMATS.values() if form.file)

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from conformance.reports.facts import Standing, standing
+from conformance.results.grouping import grouped
 from conformance.results.subject import Subject
 from conformance.results.text import visible
 from conformance.results.verdicts import RunVerdict
@@ -15,11 +16,7 @@ if TYPE_CHECKING:
 
     from conformance.reports.facts import Facts
 
-_RESULTS = {
-    RunVerdict.CONFORMANT: "PASSED",
-    RunVerdict.SELECTION_HOLDS: "WARNED",
-    RunVerdict.INCOMPLETE: "WARNED",
-}
+_RESULTS = {RunVerdict.CONFORMANT: "PASSED", RunVerdict.SELECTION_HOLDS: "WARNED", RunVerdict.INCOMPLETE: "WARNED"}
 
 
 def render(facts: Facts, digests: Mapping[str, str]) -> str | None:
@@ -32,9 +29,7 @@ def render(facts: Facts, digests: Mapping[str, str]) -> str | None:
     if not header.subjects:
         return None
     subjects = [Subject.parse(text) for text in header.subjects]
-    names: dict[Standing, list[str]] = {}
-    for row in facts.result.rows:
-        names.setdefault(standing(row), []).append(visible(row.requirement.id))
+    names = grouped((standing(row), visible(row.requirement.id)) for row in facts.result.rows)
     warned = (Standing.WARNING, Standing.UNSTABLE, Standing.BROKEN, Standing.OPEN)
     footer = facts.record.footer
     configuration = [{"name": "contract", "digest": {"sha256": header.contract}}]

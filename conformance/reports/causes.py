@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from conformance.results.grouping import grouped
 from conformance.results.record import Reason
 from conformance.results.text import one_line
 from conformance.target.example import pasted
@@ -83,11 +84,9 @@ def causes(rows: Iterable[RequirementVerdict]) -> tuple[Cause, ...]:
     common = Counter(
         (_weight(row), key) for row in failed for key in dict.fromkeys(_key(check) for check in row.failures)
     )
-    groups: dict[tuple[object, _Key], list[tuple[RequirementVerdict, Check]]] = {}
-    for row in failed:
-        # If several reasons are equally common, `max` takes the first.
-        check = max(row.failures, key=lambda entry, row=row: common[_weight(row), _key(entry)])  # type: ignore[misc]
-        groups.setdefault((_weight(row), _key(check)), []).append((row, check))
+    # If several reasons are equally common, `max` takes the first.
+    checks = [max(row.failures, key=lambda one, row=row: common[_weight(row), _key(one)]) for row in failed]  # type: ignore[misc]
+    groups = grouped(((_weight(row), _key(check)), (row, check)) for row, check in zip(failed, checks, strict=True))
     return tuple(Cause(members[0][1], tuple(row for row, _ in members)) for members in groups.values())
 
 
@@ -166,12 +165,12 @@ class Gap:
 
 def gap_groups(rows: Iterable[RequirementVerdict]) -> tuple[Gap, ...]:
     """Group open requirements by what closes them: first those that decide the verdict, largest group first."""
-    found: dict[tuple[str, str, str], list[tuple[str, RequirementVerdict]]] = {}
-    for row in rows:
-        if row.requirement.selected:
-            detail, paste = _closed_by(row)
-            reason = str(row.reason or Reason.NOT_REACHED)
-            found.setdefault((reason, _common(detail), paste), []).append((detail, row))
+    found = grouped(
+        ((str(row.reason or Reason.NOT_REACHED), _common(detail), paste), (detail, row))
+        for row in rows
+        if row.requirement.selected
+        for detail, paste in [_closed_by(row)]
+    )
     groups = [
         Gap(reason, _together(members), tuple(row.requirement.id for _, row in members), _owed(members), paste)
         for (reason, _, paste), members in found.items()

@@ -72,12 +72,16 @@ def compare_targets(runs: Mapping[str, Facts]) -> Comparison:
         raise UsageError("A comparison needs the runs of at least two targets.")
     every = [{row.requirement.id: row for row in facts.result.rows} for facts in runs.values()]
     levels = {name: row.requirement.level for rows in every for name, row in rows.items()}
+    told: tuple[Callable[[RequirementVerdict], str], ...] = (
+        lambda row: str(row.verdict),
+        lambda row: one_line("; ".join(sorted(set(row.observations)))),
+    )
     verdicts, chosen = (
         [
             Row(name, level, tuple(show(rows[name]) if name in rows else "" for rows in every))
             for name, level in levels.items()
         ]
-        for show in (_verdict, _chosen)
+        for show in told
     )
     ran = [facts.result.verdict is not RunVerdict.COULD_NOT_RUN for facts in runs.values()]
     differing = tuple(row for row in verdicts if len(set(compress(row.cells, ran))) > 1)
@@ -91,14 +95,6 @@ def compare_targets(runs: Mapping[str, Facts]) -> Comparison:
         alike=len(verdicts) - len(differing),
         not_run=tuple(name for name, has_run in zip(runs, ran, strict=True) if not has_run),
     )
-
-
-def _verdict(row: RequirementVerdict) -> str:
-    return str(row.verdict)
-
-
-def _chosen(row: RequirementVerdict) -> str:
-    return one_line("; ".join(sorted(set(row.observations))))
 
 
 def _areas(runs: Sequence[Facts]) -> tuple[Row, ...]:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from conformance.reports.pages import template
+from conformance.results.grouping import grouped
 from conformance.results.record import Outcome, Reason, TestOutcome
 from conformance.results.subject import Subject
 from conformance.results.text import one_line, plural
-from conformance.results.verdicts import RequirementVerdict, RunVerdict, Verdict
+from conformance.results.verdicts import LEFT_OPEN, RequirementVerdict, RunVerdict, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -191,10 +192,7 @@ def open_rows(groups: Sequence[Gap]) -> tuple[tuple[Gap, str], ...]:
 
 def _named(ids: Iterable[str]) -> str:
     """Return ids in one line, grouped by area."""
-    areas: dict[str, list[str]] = {}
-    for name in ids:
-        area, _, rest = name.partition(".")
-        areas.setdefault(area, []).append(rest)
+    areas = grouped(_area_and_rest(name) for name in ids)
     return "; ".join(
         f"{area}.{rests[0]}" if len(rests) == 1 else f"{area}: {', '.join(rests)}" for area, rests in areas.items()
     )
@@ -208,11 +206,11 @@ def _left_out(rows: Iterable[RequirementVerdict]) -> tuple[RequirementVerdict, .
 
 def _by_reason(rows: Iterable[RequirementVerdict]) -> tuple[LeftOut, ...]:
     """Group musts that are left out by reason, largest group first; of an unclaimed area, give a count."""
-    groups: dict[tuple[Reason | None, str], list[RequirementVerdict]] = {}
-    for row in rows:
-        # The reason why a statement cannot be observed has other words for each statement.
-        detail = "" if row.reason in (Reason.NOT_OBSERVABLE, Reason.OUT_OF_SCOPE) else one_line(row.detail or "", 160)
-        groups.setdefault((row.reason, detail), []).append(row)
+    # The reason why a statement cannot be observed has other words for each statement.
+    vague = (Reason.NOT_OBSERVABLE, Reason.OUT_OF_SCOPE)
+    groups = grouped(
+        ((row.reason, "" if row.reason in vague else one_line(row.detail or "", 160)), row) for row in rows
+    )
     found = [
         LeftOut(str(reason), detail, len(members), _by_area(members, by_name=reason is not Reason.OUT_OF_SCOPE))
         for (reason, detail), members in groups.items()
@@ -221,10 +219,7 @@ def _by_reason(rows: Iterable[RequirementVerdict]) -> tuple[LeftOut, ...]:
 
 
 def _by_area(rows: Sequence[RequirementVerdict], *, by_name: bool) -> Mapping[str, str]:
-    areas: dict[str, list[str]] = {}
-    for row in rows:
-        area, _, rest = row.requirement.id.partition(".")
-        areas.setdefault(area, []).append(rest)
+    areas = grouped(_area_and_rest(row.requirement.id) for row in rows)
     return {
         area: ", ".join(names[:_SHOWN_LEFT_OUT]) + (f" and {more} more" if more > 0 else "")
         if by_name
@@ -232,6 +227,11 @@ def _by_area(rows: Sequence[RequirementVerdict], *, by_name: bool) -> Mapping[st
         for area, names in areas.items()
         for more in (len(names) - _SHOWN_LEFT_OUT,)
     }
+
+
+def _area_and_rest(name: str) -> tuple[str, str]:
+    area, _, rest = name.partition(".")
+    return area, rest
 
 
 def _sentence(text: str) -> str:
@@ -249,9 +249,8 @@ def _looked_at(rows: Iterable[RequirementVerdict]) -> tuple[RequirementVerdict, 
 
 def levels(rows: Iterable[RequirementVerdict]) -> Mapping[str, int]:
     """Count rows by level and result, such as `must passed`; unstable counts as open."""
-    open_ = (Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
     return Counter(
-        f"{row.requirement.level} {'open' if row.verdict in open_ else row.verdict}" for row in _looked_at(rows)
+        f"{row.requirement.level} {'open' if row.verdict in LEFT_OPEN else row.verdict}" for row in _looked_at(rows)
     )
 
 
@@ -290,9 +289,7 @@ def _cell_states(record: RunRecord, rows: Mapping[str, RequirementVerdict]) -> C
     """Return the results of a cell: only of the tests that call this operation."""
     held = {end.test for end in record.tests if end.outcome is TestOutcome.PASSED}
     ended = held | {end.test for end in record.tests if end.outcome is TestOutcome.NOT_TESTED}
-    seen: dict[tuple[str, str], list[Check]] = {}
-    for check in record.checks:
-        seen.setdefault((check.requirement, check.test), []).append(check)
+    seen = grouped(((check.requirement, check.test), check) for check in record.checks)
 
     def state(rule: AccessRule, actor: str, requirement: str) -> str:
         row = rows.get(requirement)

@@ -13,9 +13,10 @@ from conformance.contract import Contract
 from conformance.reports.facts import Facts, why
 from conformance.reports.markdown import code, words
 from conformance.reports.pages import template
+from conformance.results.grouping import grouped
 from conformance.results.record import Reason
 from conformance.results.text import one_line, plural
-from conformance.results.verdicts import RequirementVerdict, Verdict
+from conformance.results.verdicts import LEFT_OPEN, RequirementVerdict, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 #: Raised whenever the JSON document changes so that its readers must change too.
 DIFF_FORM = 1
 
-_OPEN = (Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
 _SHOWN = 20
 _DIGEST = re.compile(r"[0-9a-f]{40,}")
 #: An operation counts as slower from this factor and this many milliseconds on; smaller differences are chance.
@@ -174,7 +174,7 @@ def _sort(old: RequirementVerdict, new: RequirementVerdict) -> Sort | None:
     if new.verdict is Verdict.PASSED:
         return Sort.PASSING if old.verdict is Verdict.FAILED else Sort.GAINED
     # A statement that a newer version of the target no longer owes is no loss; the caveats name the version.
-    lost = new.verdict in _OPEN or (new.verdict is Verdict.NOT_APPLICABLE and new.reason is not Reason.VERSION)
+    lost = new.verdict in LEFT_OPEN or (new.verdict is Verdict.NOT_APPLICABLE and new.reason is not Reason.VERSION)
     return Sort.LOST if lost and old.verdict in (Verdict.PASSED, Verdict.FAILED, Verdict.NOTED) else None
 
 
@@ -262,7 +262,8 @@ def as_text(difference: Difference, regressions: tuple[Change, ...]) -> str:
         found = difference.of(sort)
         if found:
             lines += ["", f"{sort} ({len(found)})"]
-        for detail, changes in _by_detail(found[:_SHOWN]).items():
+        # Those with the same reason stand together, so that it is shown once.
+        for detail, changes in grouped((change.detail, change) for change in found[:_SHOWN]).items():
             for change in changes:
                 level = f" ({change.level})" if not change.counts else ""
                 lines.append(f"  {change.name}{level}: {change.before} -> {change.after}")
@@ -270,14 +271,6 @@ def as_text(difference: Difference, regressions: tuple[Change, ...]) -> str:
         if len(found) > _SHOWN:
             lines.append(f"  ... and {len(found) - _SHOWN} more; --format json has them all")
     return "\n".join(lines) + "\n"
-
-
-def _by_detail(changes: tuple[Change, ...]) -> Mapping[str, list[Change]]:
-    """Group those with the same reason, so that it is shown once."""
-    found: dict[str, list[Change]] = {}
-    for change in changes:
-        found.setdefault(change.detail, []).append(change)
-    return found
 
 
 def as_markdown(difference: Difference, regressions: tuple[Change, ...]) -> str:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Self
 
 from conformance.reports.causes import Cause, Gap, causes, gap_groups
 from conformance.results.baseline import reason_from
+from conformance.results.grouping import grouped
 from conformance.results.record import Check, Outcome, Reason, RunRecord, TestOutcome
 from conformance.results.text import one_line, plural
-from conformance.results.verdicts import RequirementVerdict, RunResult, RunVerdict, Verdict, add_up
+from conformance.results.verdicts import LEFT_OPEN, RequirementVerdict, RunResult, RunVerdict, Verdict, add_up
 from conformance.target.names import SHOWING_MORE
 from conformance.versions.timeline import TimelineItem, timeline
 
@@ -220,7 +221,8 @@ class Facts:
         found, footer = {}, self.record.footer
         if footer and footer.contradicted:
             found["forced"] = f"the target contradicts the profile: {'; '.join(footer.contradicted)}"
-        absent = dict.fromkeys(check.place or "" for check in self.record.checks if _is_absence(check))
+        failed = (check for check in self.record.checks if check.outcome is Outcome.FAILED)
+        absent = dict.fromkeys(check.place or "" for check in failed if check.reason is Reason.OPERATION_ABSENT)
         if absent:
             found["not there"] = f"{plural(len(absent), 'operation')} ({', '.join(absent)}): each fails one requirement"
         if footer and footer.left:
@@ -273,15 +275,14 @@ class Facts:
     @cached_property
     def unverified(self) -> Mapping[Reason, tuple[RequirementVerdict, ...]]:
         """Inconclusive and untested requirements of every level by reason, the most frequent reason first."""
-        found: dict[Reason, list[RequirementVerdict]] = {}
-        for row in self.result.rows_with(Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED):
-            found.setdefault(row.reason or Reason.NOT_REACHED, []).append(row)
+        rows = self.result.rows_with(*LEFT_OPEN)
+        found = grouped((row.reason or Reason.NOT_REACHED, row) for row in rows)
         return {reason: tuple(rows) for reason, rows in sorted(found.items(), key=lambda item: -len(item[1]))}
 
     @cached_property
     def gap_groups(self) -> tuple[Gap, ...]:
         """Selected requirements that were not verified, grouped by what prevented it."""
-        return gap_groups(self.result.rows_with(Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED))
+        return gap_groups(self.result.rows_with(*LEFT_OPEN))
 
     def kept_open_by(self, reason: str) -> tuple[Gap, ...]:
         """Return the reasons that keep musts open and that the profile cannot change, the most frequent first."""
@@ -307,9 +308,7 @@ class Facts:
     @cached_property
     def rows_of_table(self) -> tuple[TableRow, ...]:
         """The rows of the version table, oldest first."""
-        rows: dict[str, list[TimelineItem]] = {}
-        for entry in self.timeline:
-            rows.setdefault(entry.item.version, []).append(entry)
+        rows = grouped((entry.item.version, entry) for entry in self.timeline)
         return tuple(TableRow(version, tuple(items)) for version, items in rows.items())
 
     @cached_property
@@ -376,10 +375,6 @@ class Facts:
             entry.id: round(sum(spent.get(test, 0.0) / sharing[test] for test in entry.tests), 6)
             for entry in self.record.plan
         }
-
-
-def _is_absence(check: Check) -> bool:
-    return check.outcome is Outcome.FAILED and check.reason is Reason.OPERATION_ABSENT
 
 
 def standing(row: RequirementVerdict) -> Standing:

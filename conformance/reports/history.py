@@ -20,7 +20,7 @@ from conformance.results.text import one_line, plural
 from conformance.results.verdicts import RunVerdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 RECORD, TOTALS = "results.jsonl", "totals.json"
 _SHOWN_RUNS = 60
@@ -237,15 +237,9 @@ def _plot(name: str, values: Sequence[float | None], *, share: bool = False) -> 
             pieces[-1].append(f"{place * step:.1f},{_HEIGHT * (1 - value / top):.1f}")
     latest = values[-1] if values else None
     shown = "-" if latest is None else f"{latest:.1%}" if share else f"{latest:g}"
-    return Plot(
-        name, shown, tuple(" ".join(_as_line(piece)) for piece in pieces if piece), "100%" if share else f"{top:g}"
-    )
-
-
-def _as_line(points: Iterable[str]) -> list[str]:
-    """Make a single point visible as a line without length with round ends."""
-    found = list(points)
-    return found * 2 if len(found) == 1 else found
+    # A single point is a line without length, whose round ends are visible.
+    lines = tuple(" ".join(piece * 2 if len(piece) == 1 else piece) for piece in pieces if piece)
+    return Plot(name, shown, lines, "100%" if share else f"{top:g}")
 
 
 def as_html(history: History, folder: Path) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from conformance.reports.facts import SHOWN_FAILURES, Facts
 from conformance.reports.pages import template
+from conformance.results.grouping import grouped
 from conformance.results.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -47,7 +48,5 @@ def _shown_body(facts: Facts) -> int:
 
 def _by_area(facts: Facts) -> tuple[tuple[str, tuple[Cause, ...]], ...]:
     """Group the causes by area, in the order in which they first occur."""
-    found: dict[str, list[Cause]] = {}
-    for cause in facts.causes:
-        found.setdefault(cause.head.requirement.area, []).append(cause)
+    found = grouped((cause.head.requirement.area, cause) for cause in facts.causes)
     return tuple((area, tuple(causes)) for area, causes in found.items())

@@ -9,7 +9,7 @@ from conformance.reports.facts import SHOWN_FAILURES, Facts, Problem, Standing, 
 from conformance.results.text import clip, one_line, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from conformance.results.record import Check
     from conformance.results.verdicts import RequirementVerdict
@@ -99,53 +99,24 @@ def _case(facts: Facts, row: RequirementVerdict) -> ET.Element:
 
 
 def _show(case: ET.Element, facts: Facts, row: RequirementVerdict) -> None:
-    """Give a case the child element for the result of its requirement."""
-    if row.is_gap and standing(row) is not Standing.BROKEN and facts.unverified_as != "skipped":
-        _open(case, row, facts.unverified_as)
-    elif facts.excuses(row):
-        _warned(case, row)  # nobody looks at a test view that is red every night
-    else:
-        _OUTCOME_OF[standing(row)](case, row)
-
-
-def _verified(_case_element: ET.Element, _row: RequirementVerdict) -> None:
-    """Leave the case without a child element, which readers count as passed."""
-
-
-def _violated(case: ET.Element, row: RequirementVerdict) -> None:
-    _text(case, "failure", _failures(row), message=why(row), type=row.requirement.level)
-
-
-def _broken(case: ET.Element, row: RequirementVerdict) -> None:
-    _text(case, "error", visible(row.detail), message=why(row), type=str(row.reason))
-
-
-def _open(case: ET.Element, row: RequirementVerdict, tag: str) -> None:
-    """Show an owed requirement that was not verified where test views show open problems."""
-    text = _failures(row) if row.failures else visible(row.requirement.statement)
-    _text(case, tag, text, message=f"not verified: {why(row)}", type=str(row.reason or row.verdict))
-
-
-def _warned(case: ET.Element, row: RequirementVerdict) -> None:
-    _text(case, "skipped", _failures(row), message=f"{weight(row)}: {why(row)}", type=str(standing(row)))
-
-
-def _skipped(case: ET.Element, row: RequirementVerdict) -> None:
-    words = why(row) or "; ".join(one_line(what) for what in row.observations)
-    message = f"{row.verdict}: {words}" if words else str(row.verdict)
-    _text(case, "skipped", None, message=message, type=str(row.reason or row.verdict))
-
-
-_OUTCOME_OF: Mapping[Standing, Callable[[ET.Element, RequirementVerdict], None]] = {
-    Standing.VERIFIED: _verified,
-    Standing.VIOLATED: _violated,
-    Standing.WARNING: _warned,
-    Standing.UNSTABLE: _warned,
-    Standing.BROKEN: _broken,
-    Standing.OPEN: _skipped,
-    Standing.NOTED: _skipped,
-    Standing.NOT_APPLICABLE: _skipped,
-}
+    """Give a case the child element for the result of its requirement; without one, readers count it as passed."""
+    state = standing(row)
+    if row.is_gap and state is not Standing.BROKEN and facts.unverified_as != "skipped":
+        # An owed requirement that was not verified stands where test views show open problems.
+        text = _failures(row) if row.failures else visible(row.requirement.statement)
+        message = f"not verified: {why(row)}"
+        _text(case, facts.unverified_as, text, message=message, type=str(row.reason or row.verdict))
+    elif facts.excuses(row) or state in (Standing.WARNING, Standing.UNSTABLE):
+        # Nobody looks at a test view that is red every night.
+        _text(case, "skipped", _failures(row), message=f"{weight(row)}: {why(row)}", type=str(state))
+    elif state is Standing.VIOLATED:
+        _text(case, "failure", _failures(row), message=why(row), type=row.requirement.level)
+    elif state is Standing.BROKEN:
+        _text(case, "error", visible(row.detail), message=why(row), type=str(row.reason))
+    elif state is not Standing.VERIFIED:
+        words = why(row) or "; ".join(one_line(what) for what in row.observations)
+        message = f"{row.verdict}: {words}" if words else str(row.verdict)
+        _text(case, "skipped", None, message=message, type=str(row.reason or row.verdict))
 
 
 def _failures(row: RequirementVerdict) -> str:

@@ -12,6 +12,7 @@ import yaml
 
 from conformance.contract.yaml_files import first_problem, line_of, parse_yaml
 from conformance.errors import UsageError
+from conformance.http.bodies import with_values
 from conformance.results.record import KnownFailure
 from conformance.results.verdicts import Verdict
 
@@ -33,8 +34,7 @@ _HEAD = """\
 
 
 def load_baseline(file: Path, contract: Contract, today: date) -> Mapping[str, KnownFailure]:
-    """
-    Read a baseline: for each requirement that is known to fail, the reason, the owner and the expiry date.
+    """Read a baseline: for each requirement that is known to fail, the reason, the owner and the expiry date.
 
     Raise UsageError when the file cannot be read, is no baseline, has an invalid date, or names a requirement that is
     listed twice or that the contract does not state.
@@ -43,7 +43,9 @@ def load_baseline(file: Path, contract: Contract, today: date) -> Mapping[str, K
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"Cannot read the baseline {file}: {getattr(error, 'strerror', None) or error}.") from error
-    data = _plain(parse_yaml(text, str(file)))
+    # The dates that YAML parses are text again.
+    dated = parse_yaml(text, str(file))
+    data = with_values(dated, lambda value: value.isoformat() if hasattr(value, "isoformat") else value)
     _require_days(data, text, file)
     problem = first_problem(data, SCHEMA)
     if problem:
@@ -82,18 +84,8 @@ def _is_day(text: str) -> bool:
     return False
 
 
-def _plain(value: Any) -> Any:
-    """Convert the dates that YAML parses back into text."""
-    if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_plain(entry) for entry in value]
-    return value.isoformat() if hasattr(value, "isoformat") else value
-
-
 def baseline_of(result: RunResult, owner: str, expires: date) -> str:
-    """
-    Return the text of a baseline that lists the failures of a run.
+    """Return the text of a baseline that lists the failures of a run.
 
     Entries from the run's own baseline stay unchanged, also expired ones; new entries get this owner and date.
     """

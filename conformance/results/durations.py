@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.contract.yaml_files import read_yaml
+from conformance.results.grouping import grouped
 from conformance.results.record import TestOutcome
 
 if TYPE_CHECKING:
@@ -60,8 +61,7 @@ class Durations:
 
 
 def weights_of(tests: Sequence[str], known: Mapping[str, float]) -> Mapping[str, float]:
-    """
-    Return about how much work each test is: the seconds of its last run, or of others of its size.
+    """Return about how much work each test is: the seconds of its last run, or of others of its size.
 
     Tests of a file that share prepared objects all get their average, so that they can run one after the other.
     """
@@ -74,17 +74,14 @@ def weights_of(tests: Sequence[str], known: Mapping[str, float]) -> Mapping[str,
 
 
 def in_order(tests: Sequence[str], known: Mapping[str, float], workers: int) -> list[str]:
-    """
-    Return tests in such an order that workers, which take two tests at first and then one by one, end together.
+    """Return tests in such an order that workers, which take two tests at first and then one by one, end together.
 
     The longest tests come first. Each worker's first test goes with one of the shortest, which waits behind it. Among
     equally long tests, each worker gets neighbours in `tests` as far as possible, because these need the same prepared
     objects.
     """
     weights = weights_of(tests, known)
-    alike: dict[float, list[str]] = {}
-    for test in tests:
-        alike.setdefault(weights[test], []).append(test)
+    alike = grouped((weights[test], test) for test in tests)
     longest = [test for weight in sorted(alike, reverse=True) for test in _side_by_side(alike[weight], workers)]
     if len(longest) < 2 * workers:
         return longest

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ExitCode, UsageError
+from conformance.results.grouping import grouped
 from conformance.results.record import (
     Footer,
     Header,
@@ -258,9 +259,7 @@ def _missing(parts: Sequence[Part]) -> list[str]:
 
 def together(parts: Iterable[Iterable[Latency]]) -> tuple[Latency, ...]:
     """Combine the latencies of all parts: the mean of the medians, weighted by calls, and the worst of the rest."""
-    found: dict[str, list[Latency]] = {}
-    for latency in (latency for part in parts for latency in part):
-        found.setdefault(latency.operation, []).append(latency)
+    found = grouped((latency.operation, latency) for part in parts for latency in part)
     return tuple(
         Latency(
             operation,

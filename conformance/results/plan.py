@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from conformance.contract import Level
 from conformance.errors import UsageError
 from conformance.results.durations import part_of
+from conformance.results.grouping import grouped
 from conformance.results.record import AccessRule, PlannedRequirement, Reason, TableItem, in_brief
 
 if TYPE_CHECKING:
@@ -131,20 +131,16 @@ def make_plan(
     selection: Selection = Selection(),
     baseline: Mapping[str, KnownFailure] = MappingProxyType({}),
 ) -> Plan:
-    """
-    Plan a run: what is owed at the version of the target, within its claimed scope, with the features it declares.
+    """Plan a run: what is owed at the version of the target, within its claimed scope, with the features it declares.
 
     `tests` are all tests of the suite, `baseline` the requirements that the operator knows to fail. Only this function
     decides what does not apply.
     """
     planned = {test.id: test for test in tests if _is_planned(test, contract, profile)}
-    by_requirement: defaultdict[str, list[str]] = defaultdict(list)
-    for test in planned.values():
-        for name in test.requirements:
-            by_requirement[name].append(test.id)
+    by_requirement = grouped((name, test.id) for test in planned.values() for name in test.requirements)
     rows = []
     for requirement in contract.requirements.values():
-        row = _row(requirement, profile, tuple(sorted(by_requirement[requirement.id])))
+        row = _row(requirement, profile, tuple(sorted(by_requirement.get(requirement.id, ()))))
         known = baseline.get(requirement.id)
         rows.append(replace(row, known_failure=known, selected=selection.has(requirement)))
     left_out = {

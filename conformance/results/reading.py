@@ -65,8 +65,7 @@ _ABSENT: Row = {"request_body": None, "status": None, "response_body": None, "re
 
 
 def read_record(file: Path) -> RunRecord:
-    """
-    Read a `results.jsonl`, also one that was cut off or has damaged lines; `damage` then names these.
+    """Read a `results.jsonl`, also one that was cut off or has damaged lines; `damage` then names these.
 
     Raise UsageError when the file cannot be read, is no record, has a form unknown to this version, or contradicts
     itself because lines were changed, added or removed after it had been closed.

@@ -48,10 +48,7 @@ class Reason(StrEnum):
         return member
 
     FEATURE_NOT_DECLARED = "feature not declared", "The profile does not declare the feature (`features:`)."
-    PREREQUISITE_MISSING = (
-        "prerequisite missing",
-        "The profile lacks something; the detail names what to add.",
-    )
+    PREREQUISITE_MISSING = ("prerequisite missing", "The profile lacks something; the detail names what to add.")
     VERSION = "version", "It is not owed at the version of the target."
     SWITCHED_OFF = "switched off by the operator", "The operator left it out, by an option or by arguments of pytest."
     ANOTHER_SHARD = "left to another shard", "Another part of the same run looks at it."
@@ -62,17 +59,11 @@ class Reason(StrEnum):
     NOT_REACHED = "not reached", "The run ended before its tests began."
     UNSTABLE = "unstable", "A test failed, and did not fail again when it ran once more."
     OUT_OF_SCOPE = "outside the claimed scope", "It belongs to an area that the profile does not claim (`scope:`)."
-    PRECONDITION = (
-        "precondition not met",
-        "A step before the one that matters did not succeed.",
-    )
+    PRECONDITION = ("precondition not met", "A step before the one that matters did not succeed.")
     NO_ANSWER = "no answer", "The target did not answer, or a gateway answered in its place."
     VACUOUS = "nothing to look at", "There was nothing to look at, such as the entries of an empty list."
     INTERRUPTED = "interrupted", "The run was interrupted while its test ran."
-    NOT_OFFERED = (
-        "not offered by the target",
-        "The target says that it does not have this, and need not.",
-    )
+    NOT_OFFERED = ("not offered by the target", "The target says that it does not have this, and need not.")
     OPERATION_ABSENT = (
         "operation absent",
         "It needs an operation that the target does not have; that failed one requirement, and this is not another.",
@@ -100,13 +91,7 @@ class TestOutcome(StrEnum):
 
 #: Outcomes of tests that ran to their end, whatever they found.
 ENDED = frozenset(
-    {
-        TestOutcome.PASSED,
-        TestOutcome.FAILED,
-        TestOutcome.UNSTABLE,
-        TestOutcome.INCONCLUSIVE,
-        TestOutcome.NOT_TESTED,
-    }
+    {TestOutcome.PASSED, TestOutcome.FAILED, TestOutcome.UNSTABLE, TestOutcome.INCONCLUSIVE, TestOutcome.NOT_TESTED}
 )
 
 

@@ -41,8 +41,7 @@ _LEAST_ROOM = 1 << 16
 
 
 class Recorder:
-    """
-    Appends lines to `results.jsonl` and flushes each, so that the record of a killed run has all it saw.
+    """Appends lines to `results.jsonl` and flushes each, so that the record of a killed run has all it saw.
 
     When a line cannot be written, the record moves to the temporary folder with all its lines; `moved` says why.
     Safe to use from several threads.

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from conformance.results.grouping import grouped
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -42,8 +44,7 @@ class Steps:
 
 
 def to_repeat(check: Check) -> Steps:
-    """
-    Return the calls to repeat to see a failure: the writes that led to it, and the last call.
+    """Return the calls to repeat to see a failure: the writes that led to it, and the last call.
 
     Only writes that may have changed what the last call is about are included. Refused writes did not; but the last
     write before a read is always shown, because the read may show that it did change something.
@@ -64,10 +65,9 @@ def to_repeat(check: Check) -> Steps:
 
 def _since_it_was_gone(steps: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
     """Drop the calls on a thing before it was deleted, if it was made and deleted once more since then."""
-    gone: dict[tuple[str, ...], list[int]] = {}
-    for number, entry in enumerate(steps):
-        if entry.request.startswith("DELETE "):
-            gone.setdefault(_place(entry.request), []).append(number)
+    gone = grouped(
+        (_place(entry.request), number) for number, entry in enumerate(steps) if entry.request.startswith("DELETE ")
+    )
     for place, numbers in gone.items():
         for first in numbers[-2:-1]:
             of_it = (place, place[:-1])
@@ -81,8 +81,7 @@ def _is_refused(entry: Evidence) -> bool:
 
 
 def are_of_one_thing(request: str, other: str) -> bool:
-    """
-    Tell from the paths of two calls whether a change by one may be visible in the other.
+    """Tell from the paths of two calls whether a change by one may be visible in the other.
 
     It may, unless the paths name two different things of one kind: two projects, or two integrations. A project may
     have its number in one path and its name in the other.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 # Control characters, marks that reorder text on the screen, and code points that are no characters. XML forbids most
 # of them, a terminal obeys some, and the others make a line look like what it is not.
 _UNSHOWABLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]",
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"
 )
 
 
@@ -36,8 +36,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def clip(text: object, limit: int) -> str:
-    """
-    Return a printable text of at most `limit` characters, and a note that counts the characters left out.
+    """Return a printable text of at most `limit` characters, and a note that counts the characters left out.
 
     The cut is at the end of a word. A text that is only a little longer is kept in full.
     """

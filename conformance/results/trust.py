@@ -37,8 +37,7 @@ def require_unread(out: Path | None, earlier: Iterable[Path]) -> None:
 
 
 def trusted_record(file: Path, contract: Contract) -> RunRecord:
-    """
-    Read the record of a run, also of one that was cut off.
+    """Read the record of a run, also of one that was cut off.
 
     Raise UsageError as `read_record` does, and when its lines add up to another verdict than its footer says, or when
     its plan lacks requirements of the contract that it was made with.
@@ -51,7 +50,7 @@ def trusted_record(file: Path, contract: Contract) -> RunRecord:
         named = ", ".join(lacking[:_NAMED])
         raise UsageError(
             f"{file} contradicts the contract: its plan lacks {len(lacking)} requirements, such as {named}. "
-            "It was changed after the run, and shows nothing.",
+            "It was changed after the run, and shows nothing."
         )
     footer = record.footer
     # The first form has other rules for its verdict; a damaged record cannot be added up.
@@ -61,6 +60,6 @@ def trusted_record(file: Path, contract: Contract) -> RunRecord:
     if footer.verdict != verdict:
         raise UsageError(
             f"{file} contradicts itself: its footer says '{footer.verdict}', and its lines add up to '{verdict}'. "
-            "It was changed after the run, and shows nothing.",
+            "It was changed after the run, and shows nothing."
         )
     return record

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from conformance.errors import ExitCode
+from conformance.results.grouping import grouped
 from conformance.results.record import (
     ENDED,
     Check,
@@ -62,6 +63,8 @@ EXIT_CODES: Mapping[RunVerdict, ExitCode] = {
 
 
 _COUNTED = frozenset(Verdict) - {Verdict.NOT_APPLICABLE}
+#: The verdicts of requirements that were neither verified nor seen to be violated, though they apply.
+LEFT_OPEN = (Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +96,7 @@ class RequirementVerdict:
     @property
     def is_gap(self) -> bool:
         """Whether it keeps the run from being conformant without a failure."""
-        return (
-            self.requirement.level == "must"
-            and self.requirement.selected
-            and self.verdict in (Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
-        )
+        return self.requirement.level == "must" and self.requirement.selected and self.verdict in LEFT_OPEN
 
     @property
     def is_known(self) -> bool:
@@ -153,9 +152,7 @@ class RunResult:
     @cached_property
     def by_area(self) -> Mapping[str, tuple[RequirementVerdict, ...]]:
         """The rows of each area, areas in the contract's order."""
-        areas: dict[str, list[RequirementVerdict]] = {}
-        for row in self.rows:
-            areas.setdefault(row.requirement.area, []).append(row)
+        areas = grouped((row.requirement.area, row) for row in self.rows)
         return {area: tuple(rows) for area, rows in areas.items()}
 
     @cached_property
@@ -166,9 +163,7 @@ class RunResult:
 
 def add_up(record: RunRecord) -> RunResult:
     """Turn a record, also one that was cut off or damaged, into verdicts."""
-    checks: dict[str, list[Check]] = {}
-    for check in record.checks:
-        checks.setdefault(check.requirement, []).append(check)
+    checks = grouped((check.requirement, check) for check in record.checks)
     ends = {end.test: end for end in record.tests}
     rows = tuple(_row(entry, checks.get(entry.id, []), ends) for entry in record.plan)
     contradictions = _contradictions(record, checks)
@@ -288,7 +283,7 @@ def _row(entry: PlannedRequirement, checks: list[Check], ends: Mapping[str, Test
     failed = tuple(check for check in checks if check.outcome is Outcome.FAILED)
     failures = failed or tuple(check for check in checks if check.outcome is Outcome.UNSTABLE)
     observations = tuple(
-        dict.fromkeys(check.detail for check in checks if check.outcome is Outcome.OBSERVED and check.detail),
+        dict.fromkeys(check.detail for check in checks if check.outcome is Outcome.OBSERVED and check.detail)
     )
     passed = sum(check.outcome is Outcome.PASSED for check in checks)
     verdict, reason, detail = _verdict(entry, checks, ends)
@@ -306,8 +301,7 @@ _Told = tuple[Verdict, Reason | None, str | None]
 
 
 def _verdict(entry: PlannedRequirement, checks: Sequence[Check], ends: Mapping[str, TestEnd]) -> _Told:
-    """
-    Add up the checks: a failure outweighs everything; what was not tested or observed outweighs what held.
+    """Add up the checks: a failure outweighs everything; what was not tested or observed outweighs what held.
 
     A requirement that was only seen in passing is not verified, because none of its own tests looked.
     """
@@ -362,7 +356,4 @@ def _unfinished(end: TestEnd | None, test: str) -> _Told | None:
     return Verdict.NOT_TESTED, reason, f"{end.outcome}: {test}: {end.detail}"
 
 
-_OPEN: Mapping[Outcome, Verdict] = {
-    Outcome.INCONCLUSIVE: Verdict.INCONCLUSIVE,
-    Outcome.NOT_TESTED: Verdict.NOT_TESTED,
-}
+_OPEN: Mapping[Outcome, Verdict] = {Outcome.INCONCLUSIVE: Verdict.INCONCLUSIVE, Outcome.NOT_TESTED: Verdict.NOT_TESTED}

@@ -30,8 +30,7 @@ _BESIDE = ("/version", "/user", "/projects/{}", "/projects/{}/approvals", "/proj
 
 
 def know_absent(run: Run, look: Callable[[], None], folder: Path | None, *, is_worker: bool) -> None:
-    """
-    Tell a run which operations the target lacks; `look` looks for them.
+    """Tell a run which operations the target lacks; `look` looks for them.
 
     The process that keeps the record looks now and writes the result into a folder. A worker reads it from there before
     its first test. A worker does not look now: the calls need a ledger, and a worker may start before a ledger has been
@@ -61,8 +60,7 @@ def _learn(run: Run, look: Callable[[], None], file: Path, was_before_tests: Cal
 
 
 def look_for_absent(run: Run, plan: Plan, write: Callable[[Check], None]) -> None:
-    """
-    Find the operations that a run needs and the target lacks; raise TargetError when the target has none at all.
+    """Find the operations that a run needs and the target lacks; raise TargetError when the target has none at all.
 
     When the version is unknown, nobody can say whether the target should have what a version added or removed.
     """

@@ -20,8 +20,7 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def claims_in(function: Callable[..., Any], parameters: Mapping[str, Any]) -> frozenset[str]:
-    """
-    Return the ids that a test function names in `verifies(...)` and `observe(...)`.
+    """Return the ids that a test function names in `verifies(...)` and `observe(...)`.
 
     An id is written there literally, or is a parameter of the test (or a value of one) whose definition holds it.
     Raise ContractError for anything else.
@@ -87,5 +86,5 @@ def _value(node: ast.expr, parameters: Mapping[str, Any], function: Callable[...
         return parameters[node.id]
     raise ContractError(
         f"{function.__name__} names a requirement as `{ast.unparse(node)}`, which is not known before the test runs. "
-        "Write the id out, or give it to the test as a parameter.",
+        "Write the id out, or give it to the test as a parameter."
     )

@@ -56,8 +56,7 @@ def id_in(nodeid: str) -> str:
 
 
 def suite_tests(items: Sequence[pytest.Item], contract: Contract) -> Mapping[str, SuiteTest]:
-    """
-    Return what planning needs to know of each test, by its id.
+    """Return what planning needs to know of each test, by its id.
 
     Raise UsageError of pytest, with all problems at once, when a test names a requirement that cannot be right.
     """
@@ -179,8 +178,7 @@ class _Collector:
 
 
 def all_tests(contract: Contract, version: Version | None) -> Mapping[str, SuiteTest]:
-    """
-    Return every test that the suite has at a version, whatever the operator's arguments leave out of this run.
+    """Return every test that the suite has at a version, whatever the operator's arguments leave out of this run.
 
     It asks pytest once more, with no arguments, environment or plugins but the suite's own. Raise ContractError when
     the suite cannot be collected.

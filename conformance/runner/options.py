@@ -7,24 +7,28 @@ import math
 import os
 import re
 import shlex
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import NoneType
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from conformance.contract import Contract
+from conformance.contract.yaml_files import parse_yaml
 from conformance.errors import UsageError
 from conformance.fuzzing.corpus import FAILED_AT_MOST, FOLDER
 from conformance.http.settings import AT_ONCE
 from conformance.results.parts import EMBEDDED
 from conformance.results.plan import Selection, Shard
-from conformance.results.subject import Subject
+from conformance.results.subject import Subject  # noqa: TC001 - types of fields are read while the program runs
 from conformance.results.trust import record_in, trusted_record
-from conformance.results.verdicts import Verdict, add_up
+from conformance.results.verdicts import LEFT_OPEN, Verdict, add_up
 from conformance.runner.location import SUITE_FOLDER, suite_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from dataclasses import Field
 
     import pytest
 
@@ -34,29 +38,34 @@ _NUMBERS: Mapping[Callable[[str], Any], str] = {int: "a whole number", float: "a
 
 @dataclass(frozen=True)
 class Option:
-    """An option of the command line; it sets a field of `Options`."""
+    """An option of the command line; it sets a field of `Options`, and `options.yaml` says what it is for."""
 
     name: str
     help: str
-    type: Callable[[str], Any] = str
+    type: Callable[[str], Any]
     """Type of the given value: str, int, float or Path; bool for a switch."""
-    default: Any = None
+    default: Any
+    repeated: bool
+    """Whether the field holds a tuple of the given values, in the order of the command line."""
+    parse: Callable[[str], Any] | None
+    """Converts the text to the value of the field; raises UsageError when it cannot."""
     metavar: str | None = None
     """The placeholder for the value in the help."""
-    repeated: bool = False
-    """Whether the field holds a tuple of the given values, in the order of the command line."""
-    choices: tuple[str, ...] | None = None
+    choices: Sequence[str] | None = None
     least: int | None = None
     most: int | None = None
     excludes_least: bool = False
     """Whether a number has to be greater than `least`."""
-    parse: Callable[[str], Any] | None = None
-    """Converts the text to the value of the field; raises UsageError when it cannot."""
 
-    @property
-    def field(self) -> Any:
-        """The dataclass field for this option."""
-        return field(default=() if self.repeated else self.default, metadata={"option": self})
+    @classmethod
+    def of(cls, field: Field[Any], hint: Any, row: Mapping[str, Any]) -> Option:
+        """Return the option for a field of `Options`, from the type and default there and the row of the table."""
+        kind = next(one for one in get_args(hint) or (hint,) if one not in (NoneType, ...))
+        parse, repeated = getattr(kind, "parse", None), get_origin(hint) is tuple
+        told = {"name": f"--{field.name.replace('_', '-')}", **row}
+        told["help"] = row["help"].format(FAILED_AT_MOST=FAILED_AT_MOST, FOLDER=FOLDER.as_posix())
+        default = None if repeated else field.default
+        return cls(**told, type=str if parse else kind, default=default, repeated=repeated, parse=parse)
 
     def number(self, text: str) -> float:
         """Convert a text to a number, as pytest expects of a type; raise ArgumentTypeError for anything else."""
@@ -81,125 +90,32 @@ class Option:
 class Options:
     """What the operator asks for."""
 
-    base_url: str | None = Option(
-        "--base-url",
-        "Address of the service, above /api/v4. Overrides the one in the profile (--target; by default ./target.yaml).",
-    ).field
-    target: Path | None = Option(
-        "--target",
-        "Target profile. Without one: the embedded reference. May be repeated: the targets are tested side by side "
-        "and compared.",
-        Path,
-    ).field
-    version: str | None = Option(
-        "--target-version", "Version of the service: 17.7, 'auto' or 'unknown'.", metavar="V"
-    ).field
-    as_of: str | None = Option(
-        "--as-of", "Judge by this version instead of the one that the target has. Upgrade readiness uses it."
-    ).field
-    areas: tuple[str, ...] = Option("--area", "Only this area. May be repeated.", repeated=True).field
-    requirements: tuple[str, ...] = Option(
-        "--requirement", "Only tests of this requirement. May be repeated.", metavar="ID", repeated=True
-    ).field
-    include: tuple[str, ...] = Option(
-        "--include", "Also run tests that take minutes or many calls.", repeated=True, choices=("slow",)
-    ).field
-    seed: int | None = Option(
-        "--seed", "Seed of the random choices. With one, no cases of other runs are repeated (see --corpus).", int
-    ).field
-    corpus: str | None = Option(
-        "--corpus",
-        "Folder in which each run stores the cases that it draws; 'none' stores and repeats nothing. Without --seed, "
-        "a run also repeats, for the same contract and version: all cases that failed before (at most "
-        f"{FAILED_AT_MOST} per operation), and the newest others (a quarter of --max-examples per operation).  "
-        f"[default: {FOLDER.as_posix()}]",
-        metavar="DIR",
-    ).field
-    out: Path | None = Option("--out", "Folder for the reports. By default reports/TARGET/TIME.", Path).field
-    max_examples: int = Option("--max-examples", "New drawn cases per operation.", int, least=1, default=20).field
-    fuzz_seconds: float = Option(
-        "--fuzz-seconds",
-        "Seconds to draw the cases of one operation. Tests that follow a model are limited by --max-examples.",
-        float,
-        least=0,
-        default=10.0,
-    ).field
-    concurrency: int = Option(
-        "--concurrency", "Most calls at the same time.", int, least=1, most=128, default=AT_ONCE
-    ).field
-    shard: Shard | None = Option(
-        "--shard",
-        "Run part K of N equal parts of the plan, in world K. Needs --seed, the same for all parts. "
-        "`conformance merge` makes one run of the parts.",
-        metavar="K/N",
-        parse=Shard.parse,
-    ).field
-    resume: Path | None = Option(
-        "--resume",
-        "Continue an interrupted run with its options, seed and worlds. Tests that have a result are not repeated.",
-        Path,
-        metavar="FOLDER",
-    ).field
-    minutes: float | None = Option(
-        "--minutes",
-        "Start no test after N minutes. The tests that are left are not tested, and the run is incomplete.",
-        float,
-        metavar="N",
-        least=0,
-        excludes_least=True,
-    ).field
-    max_requests: int | None = Option(
-        "--max-requests",
-        "Send at most N requests, not counting the check of the profile and what puts changes back. The tests that "
-        "are left are not tested, and the run is incomplete.",
-        int,
-        metavar="N",
-        least=1,
-    ).field
-    max_rps: float | None = Option(
-        "--max-rps", "Send at most N requests a second.", float, metavar="N", least=0, excludes_least=True
-    ).field
-    baseline: Path | None = Option(
-        "--baseline",
-        "List of requirements that are known to fail, each with reason, owner and expiry date. `conformance baseline` "
-        "writes one from a run. The report names entries that have expired and requirements that hold again.",
-        Path,
-        metavar="FILE",
-    ).field
-    fail_on: str = Option(
-        "--fail-on",
-        "Fail the run for any failure, or only for failures that are not in the baseline.",
-        choices=("any", "new"),
-        default="any",
-    ).field
-    subjects: tuple[Subject, ...] = Option(
-        "--subject",
-        "What is tested, for the compliance report: a build, an image or a commit. May be repeated.",
-        metavar="NAME=DIGEST",
-        repeated=True,
-        parse=Subject.parse,
-    ).field
-    read_only: bool = Option(
-        "--read-only",
-        "Send only GET and HEAD. What needs more is not tested ('unsafe in this mode').",
-        bool,
-        default=False,
-    ).field
-    confirm: str | None = Option(
-        "--confirm",
-        "Allow this run to change settings, lists and rules on this host, and to make groups that it removes again, "
-        "although the profile does not say `disposable: true`. Needed once per host.",
-        metavar="HOST",
-    ).field
-    no_restore: bool = Option(
-        "--no-restore", "Do not put back what an earlier run changed and left.", bool, default=False
-    ).field
-    failed: Path | None = Option(
-        "--failed", "Run only what failed or stayed open in the run of this folder.", Path, metavar="FOLDER"
-    ).field
-    force: bool = Option(
-        "--force", "Run although the target contradicts the profile. The headline says so.", bool, default=False
-    ).field
+    base_url: str | None = None
+    target: Path | None = None
+    version: str | None = None
+    as_of: str | None = None
+    areas: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    seed: int | None = None
+    corpus: str | None = None
+    out: Path | None = None
+    max_examples: int = 20
+    fuzz_seconds: float = 10.0
+    concurrency: int = AT_ONCE
+    shard: Shard | None = None
+    resume: Path | None = None
+    minutes: float | None = None
+    max_requests: int | None = None
+    max_rps: float | None = None
+    baseline: Path | None = None
+    fail_on: str = "any"
+    subjects: tuple[Subject, ...] = ()
+    read_only: bool = False
+    confirm: str | None = None
+    no_restore: bool = False
+    failed: Path | None = None
+    force: bool = False
     workers: int = 1
     """How many processes run tests side by side, each in a world of its own."""
     arguments: tuple[str, ...] = ()
@@ -232,10 +148,14 @@ class Options:
         return shlex.join(["conformance", "run", *kept, *behind])
 
 
+def _options() -> Mapping[str, Option]:
+    text = files("conformance.runner").joinpath("options.yaml").read_text(encoding="utf-8")
+    table, hints = parse_yaml(text, "options.yaml"), get_type_hints(Options)
+    return {one.name: Option.of(one, hints[one.name], table[one.name]) for one in fields(Options) if one.name in table}
+
+
 #: The options by their field of `Options`.
-OPTIONS: Mapping[str, Option] = {
-    each.name: each.metadata["option"] for each in fields(Options) if "option" in each.metadata
-}
+OPTIONS = _options()
 #: The options that only the command gives to pytest.
 _BY_AREA, _WORKERS = "--by-area", re.compile(r"-n\d+")
 
@@ -272,8 +192,7 @@ def options_of(config: pytest.Config, workers: int = 1) -> Options:
 
 @cache
 def _left_by(folder: Path, *, has_target: bool) -> frozenset[str]:
-    """
-    Return the requirements that failed or stayed open in an earlier run.
+    """Return the requirements that failed or stayed open in an earlier run.
 
     Raise UsageError when there are none, when there is no such run, or when only that run had a target.
     """
@@ -287,12 +206,11 @@ def _left_by(folder: Path, *, has_target: bool) -> frozenset[str]:
     return left
 
 
-_LEFT = (Verdict.FAILED, Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
+_LEFT = (Verdict.FAILED, *LEFT_OPEN)
 
 
 def _of_the_operator(arguments: list[str]) -> tuple[str, ...]:
-    """
-    Drop what the command adds by itself, and write an option and its value in one word, as the command does.
+    """Drop what the command adds by itself, and write an option and its value in one word, as the command does.
 
     Where the suite lies matters neither to readers of a report nor to somebody who resumes the run on another machine.
     """

@@ -196,8 +196,7 @@ def _unmet_by(error: BaseException, test: TestContext) -> Unmet | None:
 
 
 def _reads_answers(error: BaseException) -> bool:
-    """
-    Tell whether an exception was raised where answers are read: in a test, or in a helper that tests share.
+    """Tell whether an exception was raised where answers are read: in a test, or in a helper that tests share.
 
     The engine must cope with any answer, so an exception in the engine is a bug of the suite, whatever the target
     answered.

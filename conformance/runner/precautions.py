@@ -75,8 +75,7 @@ class Precautions:
         released(self.folder, self.profile)
 
     def begin(self, worlds: Collection[int], *, restores: bool) -> Iterator[str]:
-        """
-        Mark the worlds, restore what earlier runs left open, and begin the ledgers; yield messages about it.
+        """Mark the worlds, restore what earlier runs left open, and begin the ledgers; yield messages about it.
 
         Raise TargetError when another run uses one of the worlds (`release` removes the marks on the others), or when a
         ledger would overwrite one that is still needed.
@@ -130,8 +129,7 @@ class Precautions:
         return found
 
     def keep_ledger(self, run: Run, world: int, plan: Plan | None = None) -> None:
-        """
-        From now on, write into a ledger what the calls of a run change in a world.
+        """From now on, write into a ledger what the calls of a run change in a world.
 
         When the plan has tests that create objects which no call can delete, the run gets groups for them before the
         first test, and removes these at the end. Not now: a worker may start before the run has marked its worlds.
@@ -201,8 +199,7 @@ def _concerns(folder: Path, worlds: Collection[int]) -> bool:
 
 
 def when_terminated(act: Callable[..., None]) -> Callable[[], object]:
-    """
-    Call `act` on SIGTERM and SIGHUP, unless they have a handler; return a function that resets them.
+    """Call `act` on SIGTERM and SIGHUP, unless they have a handler; return a function that resets them.
 
     SIGHUP comes when the terminal is closed; under nohup it is ignored, and stays ignored.
     """
@@ -233,8 +230,7 @@ def undisturbed() -> Iterator[None]:
 
 
 def restored(folder: Path, profile: Profile) -> tuple[str, ...]:
-    """
-    Restore what the ledgers of a folder list, unless that was done; return what is left or could not be restored.
+    """Restore what the ledgers of a folder list, unless that was done; return what is left or could not be restored.
 
     The first interrupt ends it, with a message that says how to continue.
     """

@@ -64,8 +64,7 @@ def reference_target(options: Options, judged_by: Version | None) -> Iterator[Pr
 
 
 def doubts(profile: Profile, client: Client, options: Options) -> tuple[Finding, ...]:
-    """
-    Check a profile against its target with reads only; return each contradiction, and what the target has not any more.
+    """Check a profile against its target with reads; return each contradiction, and what the target does not have.
 
     Raise TargetError with a table of the contradictions unless the operator forces the run.
     """
@@ -88,7 +87,7 @@ def _declared(options: Options) -> Profile | None:
         if not file.is_file():
             raise UsageError(
                 "A base URL alone is not enough: the suite also needs tokens and fixtures. Write a profile with "
-                "`conformance target --example > target.yaml`, fill it in, and pass --target target.yaml.",
+                "`conformance target --example > target.yaml`, fill it in, and pass --target target.yaml."
             )
     if file is None:
         return None

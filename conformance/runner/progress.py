@@ -139,8 +139,7 @@ class Progress:
         work: Work | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """
-        Take all tests that will run, each with its area.
+        """Take all tests that will run, each with its area.
 
         `workers` is how many tests run side by side, `work` is each test's amount of work; by default all are equal.
         """

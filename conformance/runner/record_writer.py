@@ -11,8 +11,7 @@ if TYPE_CHECKING:
 
 
 class RecordWriter:
-    """
-    Takes the lines of a run and writes them to its record, or keeps them for the process that has the record.
+    """Takes the lines of a run and writes them to its record, or keeps them for the process that has the record.
 
     The lines of a running test are held until it has ended, because it may run again before any of them counts.
     """

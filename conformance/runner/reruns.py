@@ -1,5 +1,4 @@
-"""
-A test runs again for one of three reasons; what all its attempts wrote is combined into one result.
+"""A test runs again for one of three reasons; what all its attempts wrote is combined into one result.
 
 - A network error spoiled it: nobody knows what an unanswered call did. It starts again, and the attempt does not count.
 - It failed: it runs once more. If it fails again it is a failure, otherwise it is unstable.
@@ -213,8 +212,7 @@ class Reruns:
 
 
 def _better(known: _Attempt, last: _Attempt, what: str) -> _Attempt:
-    """
-    Return the result of a test that also ran with other fixtures: the attempt that observed more.
+    """Return the result of a test that also ran with other fixtures: the attempt that observed more.
 
     Violations seen with other fixtures are reported but fail nothing, because the profile does not vouch for these.
     """
@@ -232,8 +230,7 @@ def _better(known: _Attempt, last: _Attempt, what: str) -> _Attempt:
 
 
 def _confirmed(first: _Attempt, second: _Attempt) -> _Attempt:
-    """
-    Return the result of a test that ran twice: the second attempt, except for checks that failed in only one of them.
+    """Return the result of a test that ran twice: the second attempt, except for checks that failed in only one.
 
     What failed both times stays failed. What failed once is unstable, with the evidence of that failure. But if
     something failed at first and could not be checked again, it stays failed if the second attempt failed earlier or if

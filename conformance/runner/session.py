@@ -95,8 +95,7 @@ class ProcessSummary:
 
 @dataclass
 class Session:
-    """
-    The state of a session before, while and after it runs.
+    """The state of a session before, while and after it runs.
 
     `open` starts target and record; `close` adds up the results, writes the footer and renders the reports.
     """
@@ -276,8 +275,7 @@ class Session:
         return self.plan
 
     def open(self) -> None:
-        """
-        Begin the record, write the plan, and check whether the target can be tested.
+        """Begin the record, write the plan, and check whether the target can be tested.
 
         Raise ConformanceError, with the record closed, when the run cannot start.
         """

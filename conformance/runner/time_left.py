@@ -30,8 +30,7 @@ class Work:
 
 
 class TimeLeft:
-    """
-    The tests of a run that have not ended, with the work of each.
+    """The tests of a run that have not ended, with the work of each.
 
     Tests of one kind, such as one for each operation, are assumed to take equally long for the same work; other tests
     as long as the average of all tests so far.

@@ -1,5 +1,4 @@
-"""
-Runs tests side by side: what the processes of pytest-xdist tell each other.
+"""Runs tests side by side: what the processes of pytest-xdist tell each other.
 
 One process keeps the plan and the record. Each worker runs tests in a world of its own, and sends the lines that a
 test wrote along with pytest's report of the test.
@@ -88,8 +87,7 @@ def told_to_worker(session: Session, number: int) -> dict[str, Any]:
 
 
 def begin(config: pytest.Config) -> None:
-    """
-    Make Python's garbage collector run rarely, and in a worker not before the tests are collected.
+    """Make Python's garbage collector run rarely, and in a worker not before the tests are collected.
 
     A run makes almost no garbage, and the collector took a tenth of the time.
     """

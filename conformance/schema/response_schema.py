@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema_rs
 
 from conformance.contract.bundle import Json, resolve
+from conformance.http.bodies import in_part
 from conformance.http.redaction import beginning
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def _parsed(text: bytes) -> Any:
     body = json.loads(text, parse_constant=_no_number)
     if b"\\u" in text:
         body = json.loads(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
-    return _in_part(body) if len(text) > _LARGEST_LOOKED_AT else body
+    return in_part(body, _ENTRIES_OF_LARGE) if len(text) > _LARGEST_LOOKED_AT else body
 
 
 def _about_byte_order_mark(text: bytes) -> Iterator[Finding]:
@@ -174,12 +175,6 @@ def _about_byte_order_mark(text: bytes) -> Iterator[Finding]:
 
 def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
-
-
-def _in_part(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_in_part(entry) for entry in value[:_ENTRIES_OF_LARGE]]
-    return {name: _in_part(entry) for name, entry in value.items()} if isinstance(value, dict) else value
 
 
 # -- violations and their places ---------------------------------------------------------------------------------------

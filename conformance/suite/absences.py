@@ -123,7 +123,7 @@ class Absences:
             if exchange.is_success and exchange.call.actor is not None:
                 self._served_to.add((operation.id, exchange.call.actor.name))
             if exchange.is_success and _names_an_integration(operation):
-                self._served_slugs.add(_last_of(exchange.call.path))
+                self._served_slugs.add(exchange.call.path.rpartition("/")[2])
 
     def has_served(self, exchange: Exchange) -> bool:
         """Tell whether the operation that was called served the same actor at any time of the run."""
@@ -355,14 +355,12 @@ class Absences:
 
     def _path(self, operation: Operation, *, last_is_unused: bool) -> str | None:
         """Return the path of a call whose last named thing does not exist; None if unknown."""
-        named, path = operation.path_parameters, operation.path
-        for number, parameter in enumerate(named, start=1):
-            fixture = "" if last_is_unused and number == len(named) else parameter.fixture
-            value = self._profile.value(fixture) if fixture else _UNUSED.get(parameter.name, UNUSED_ID)
-            if value is None:
-                return None
-            path = path.replace(f"{{{parameter.name}}}", str(value))
-        return path
+        values: dict[str, object] = {}
+        for number, parameter in enumerate(operation.path_parameters, start=1):
+            fixture = "" if last_is_unused and number == len(operation.path_parameters) else parameter.fixture
+            unused = _UNUSED.get(parameter.name, UNUSED_ID)
+            values[parameter.name] = self._profile.value(fixture) if fixture else unused
+        return None if None in values.values() else operation.path_with(values)
 
 
 def _must_be_given(operation: Operation) -> bool:
@@ -379,10 +377,6 @@ def _always_served(operation: Operation) -> bool:
 
 def _names_an_integration(operation: Operation) -> bool:
     return operation.path.endswith("{integration_slug}")
-
-
-def _last_of(path: str) -> str:
-    return path.rpartition("/")[2]
 
 
 def _reaches_alike(operation: Operation) -> bool:

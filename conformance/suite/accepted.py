@@ -56,7 +56,7 @@ class Accepted:
             "deleteMergeRequestApprovalRule": self._is_refused,
             "unapproveMergeRequest": self._is_unapproved,
             "updateProjectApprovalSettings": self._has_settings,
-            "setUpIntegration": self._is_set_up,
+            "setUpIntegration": lambda call, sent: not self._missing(call, sent),
             "disableIntegration": self._is_unlisted,
             _RESET: self._is_reset,
         }
@@ -113,9 +113,6 @@ class Accepted:
         free = {_CONDITIONAL} if _holds(settings.get(_CONDITION), value=True) else set()
         owed = [(name, value) for name, value in sent.items() if isinstance(value, bool) and name not in free]
         return all(_holds(settings.get(name), value) for name, value in owed)
-
-    def _is_set_up(self, call: Call, sent: Mapping[str, Any]) -> bool:
-        return not self._missing(call, sent)
 
     def _missing(self, call: Call, sent: Mapping[str, Any]) -> list[str]:
         """Return the settings that show another value than was sent; settings that are not shown are left out.

@@ -152,11 +152,7 @@ class CheckCollector:
         return sorted(self.declared - self._settled)
 
     def leave_open(
-        self,
-        reason: Reason,
-        detail: str,
-        outcome: Outcome = Outcome.INCONCLUSIVE,
-        waits_for: str | None = None,
+        self, reason: Reason, detail: str, outcome: Outcome = Outcome.INCONCLUSIVE, waits_for: str | None = None
     ) -> None:
         """Record that the rest of what the test declares will not be verified."""
         for requirement in self.unsettled:

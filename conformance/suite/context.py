@@ -21,7 +21,6 @@ from conformance.suite.collector import CheckCollector
 from conformance.suite.deletions import Deletions
 from conformance.suite.evidence import evidence_of
 from conformance.suite.exceptions import MisuseError, NotTested, Unmet, Violation
-from conformance.suite.first_exports import FirstExports
 from conformance.suite.history import CallHistory
 from conformance.suite.known_reads import KnownReads
 from conformance.suite.latencies import Latencies
@@ -29,7 +28,7 @@ from conformance.suite.origins import Origins
 from conformance.suite.served_reads import ServedReads
 from conformance.suite.shown_records import ShownRecords
 from conformance.suite.version_traces import VersionTraces
-from conformance.suite.writes import READING, Writes
+from conformance.suite.writes import READING, FirstExports, Writes
 from conformance.target.ownership import Ownership
 from conformance.target.stand_ins import Elsewhere, stand_ins
 
@@ -90,9 +89,6 @@ class Run:
         """
         settings = settings or profile.client_settings()
         self.contract = contract
-        self.profile = self._own = profile
-        self.elsewhere = Elsewhere(stand_ins(profile))
-        """The fixtures for a test that cannot be prepared on the first ones."""
         self.before_tests: Callable[[], None] = lambda: None
         """Makes sure that the things which the run made for itself exist."""
         self.only_reads = settings.only_reads
@@ -117,18 +113,13 @@ class Run:
         # Observers that find contradictions in an answer.
         self.deletions = Deletions(self.validator, profile.limits.settle_seconds)
         """Things that were deleted, and must not be listed again."""
-        self.shown = ShownRecords(profile, self.validator, contract.records)
-        """What the running test was shown of each record."""
-        self.arrivals = Arrivals(profile, self.validator)
-        """Who asked to approve which merge request."""
-        self.served_reads = ServedReads(profile, self.validator)
-        """Reads that were served, and must be served again."""
         self.first_exports = FirstExports(self.writes, profile.limits.deadline_seconds)
         """Exports that may not have begun yet."""
 
         self.origins = Origins()
         """Names the values of the profile that may have caused a failure."""
         self.learnt = Learnt()
+        self._know(profile)
         self._listen(writes_anywhere=writes_anywhere)
 
     def _listen(self, *, writes_anywhere: bool) -> None:
@@ -154,12 +145,19 @@ class Run:
 
     def include(self, profile: Profile) -> None:
         """Go on with a profile that names more things of the target: those that the run has made for itself."""
+        self.ownership.include(profile)
+        self._know(profile)
+
+    def _know(self, profile: Profile) -> None:
         self.profile = self._own = profile
         self.elsewhere = Elsewhere(stand_ins(profile))
-        self.ownership.include(profile)
+        """The fixtures for a test that cannot be prepared on the first ones."""
         self.shown = ShownRecords(profile, self.validator, self.contract.records)
+        """What the running test was shown of each record."""
         self.arrivals = Arrivals(profile, self.validator)
+        """Who asked to approve which merge request."""
         self.served_reads = ServedReads(profile, self.validator)
+        """Reads that were served, and must be served again."""
 
     def take(self, profile: Profile | None) -> None:
         """Hand out the actors and fixtures of a profile from now on; with None, those of the run itself."""
@@ -390,11 +388,7 @@ class TestContext:
             self.history.forget()
 
     def end(
-        self,
-        outcome: TestOutcome,
-        detail: str | None = None,
-        phase: str | None = None,
-        reason: Reason | None = None,
+        self, outcome: TestOutcome, detail: str | None = None, phase: str | None = None, reason: Reason | None = None
     ) -> None:
         """Leave open what was not checked, and write the result of the test."""
         if outcome is TestOutcome.PASSED:

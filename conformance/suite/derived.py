@@ -40,7 +40,7 @@ def success_requirements(operation: Operation) -> frozenset[str]:
             for response in operation.responses
             if response.is_success
             for name in (response.requirement, *operation.response_requirements(response))
-        ),
+        )
     )
 
 

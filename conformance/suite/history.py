@@ -56,7 +56,11 @@ class CallHistory:
         Later calls, for example those that restore things, are not included.
         """
         found = tuple(shown) or self.suspects
-        before = self._before(found) if self._example is None else _telling(self._example)
+        if self._example is None:
+            before = self._before(found)
+        else:  # all that changed something, and the last read of the result
+            writes = [exchange for exchange in self._example if exchange.call.method != "GET"]
+            before = [*writes[-_LONGEST_SEQUENCE:], *self._example[-1:]]
         return (*(exchange for exchange in before if exchange not in found), *found)
 
     def _before(self, found: Sequence[Exchange]) -> list[Exchange]:
@@ -91,9 +95,3 @@ class CallHistory:
         """Use none of the calls so far as one that led to the next failure."""
         self._recent.clear()
         self._last_write = None
-
-
-def _telling(example: Sequence[Exchange]) -> list[Exchange]:
-    """Return the calls that tell what happened: all that changed something, and the last read of the result."""
-    writes = [exchange for exchange in example if exchange.call.method != "GET"]
-    return [*writes[-_LONGEST_SEQUENCE:], *example[-1:]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import median, quantiles
 from typing import TYPE_CHECKING
 
+from conformance.results.grouping import grouped
 from conformance.results.record import Latency
 
 if TYPE_CHECKING:
@@ -40,10 +41,7 @@ class Latencies:
 
 def summed_up(collected: Sequence[Mapping[str, Sequence[float]]]) -> tuple[Latency, ...]:
     """Return the latencies that several processes collected together, operation by operation."""
-    together: dict[str, list[float]] = {}
-    for part in collected:
-        for operation, times in part.items():
-            together.setdefault(operation, []).extend(times)
+    together = grouped((operation, time) for part in collected for operation, times in part.items() for time in times)
     return tuple(
         Latency(operation, len(times), round(median(times), 1), round(_most(times), 1))
         for operation, times in sorted(together.items())

@@ -25,12 +25,8 @@ _SHOWS_WHAT_WAS_MADE = frozenset({"getGroupRelationsExportStatus", "downloadGrou
 _STAYS = frozenset({"id", "merge_request_iid"})
 #: Changes that may be the reason why something is no longer shown, such as entries of a list while no limit is on.
 _MAY_WITHHOLD = frozenset(
-    {
-        "updateJobTokenScope",
-        "updateProjectApprovalConfiguration",
-        "updateProjectApprovalSettings",
-        "updateGroupApprovalSettings",
-    }
+    {"updateJobTokenScope", "updateProjectApprovalConfiguration"}
+    | {"updateProjectApprovalSettings", "updateGroupApprovalSettings"}
 )
 
 

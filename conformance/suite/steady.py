@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from conformance.suite.context import current_run
+from conformance.target.spots import ordered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -42,7 +42,7 @@ def identity(node: Any) -> Any:
     For things without identity, such as settings, that is everything except the times.
     """
     if isinstance(node, list):
-        return sorted((identity(entry) for entry in node), key=lambda entry: json.dumps(entry, sort_keys=True))
+        return ordered([*map(identity, node)])
     if not isinstance(node, dict):
         return node
     kept = {name: node[name] for name in _IDENTITY if name in node}

@@ -38,10 +38,7 @@ class Key:
 
 
 def shake(
-    *,
-    newest: ssl.TLSVersion = ssl.TLSVersion.MAXIMUM_SUPPORTED,
-    ciphers: str = _ANYTHING,
-    curve: str | None = None,
+    *, newest: ssl.TLSVersion = ssl.TLSVersion.MAXIMUM_SUPPORTED, ciphers: str = _ANYTHING, curve: str | None = None
 ) -> Handshake:
     """Try a handshake that offers no newer version, no other ciphers and no other curve than these.
 

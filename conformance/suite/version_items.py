@@ -115,24 +115,27 @@ class ItemUnderTest:
         """Whether the row is in effect at the version that the target is judged by."""
         return self.change.reached(current_run().profile.version)
 
+    @property
+    def _query(self) -> dict[str, str]:
+        """The query of the item's probe."""
+        return dict(parse_qsl(urlsplit(self.change.probe.path).query)) if self.change.probe else {}
+
     def probe(self, **query: str) -> Answer:
         """Send the item's probe with its own query, or with another one."""
         probe = self.change.probe
         if probe is None:
             raise LookupError(f"{self.change.id} has no probe")
-        path, own = urlsplit(probe.path).path, dict(parse_qsl(urlsplit(probe.path).query))
-        return self.caller.call(probe.method, _filled(path, {"id": "project"}), query=query or own)
+        path = _filled(urlsplit(probe.path).path, {"id": "project"})
+        return self.caller.call(probe.method, path, query=query or self._query)
 
     def probe_beside(self, **query: str) -> Answer:
         """Send the item's probe with its own query, and more beside that."""
-        own = dict(parse_qsl(urlsplit(self.change.probe.path).query)) if self.change.probe else {}
-        return self.probe(**own, **query)
+        return self.probe(**self._query, **query)
 
     def control(self) -> Answer:
         """Send the item's probe without the parameter of the row, to see whether the target has the endpoint."""
         probe = self.change.probe
-        own = dict(parse_qsl(urlsplit(probe.path).query)) if probe else {}
-        kept = {name: value for name, value in own.items() if probe and name != probe.parameter}
+        kept = {name: value for name, value in self._query.items() if probe and name != probe.parameter}
         return self.probe(**(kept or {"per_page": str(current_run().learnt.page_length)}))
 
     def operations(self) -> list[Operation]:

@@ -7,7 +7,6 @@ are no violation as long as nothing shows that the target has them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from conformance.contract import OLDEST, ChangeKind
@@ -57,11 +56,7 @@ class VersionTraces:
     """Watches the exchanges of a run for things that began with a version, and says what their absence excuses."""
 
     def __init__(
-        self,
-        contract: Contract,
-        profile: Profile,
-        validator: ResponseValidator,
-        ask: Callable[[str, str], None],
+        self, contract: Contract, profile: Profile, validator: ResponseValidator, ask: Callable[[str, str], None]
     ) -> None:
         """Begin with nothing seen; `ask` reads a path as an actor, so that a trace can be seen."""
         self._contract = contract
@@ -116,7 +111,7 @@ class VersionTraces:
 
         `exchanges` are those that show the violation. A server error is never excused.
         """
-        if any(_is_server_error(exchange) for exchange in exchanges):
+        if any(exchange.is_broken for exchange in exchanges):
             return None
         concerned = [*self._of(requirement), *self._called(exchanges)]
         for item in concerned:
@@ -195,13 +190,8 @@ class VersionTraces:
                 yield actor, path
 
     def _path(self, operation: Operation) -> str | None:
-        path = operation.path
-        for parameter in operation.path_parameters:
-            value = self._profile.value(parameter.fixture or "")
-            if value is None:
-                return None
-            path = path.replace(f"{{{parameter.name}}}", str(value))
-        return path
+        values = {entry.name: self._profile.value(entry.fixture or "") for entry in operation.path_parameters}
+        return None if None in values.values() else operation.path_with(values)
 
 
 def _items(contract: Contract) -> list[_Item]:
@@ -230,11 +220,6 @@ def _item(change: Change, name: str, *, removal: bool) -> _Item:
 
 def _older(item: _Item) -> str:
     return f"the version is unknown, and nothing shows that it is {item.version} or newer: {item.what}"
-
-
-def _is_server_error(exchange: Exchange) -> bool:
-    status = exchange.status or 0
-    return status >= HTTPStatus.INTERNAL_SERVER_ERROR and status != HTTPStatus.NOT_IMPLEMENTED
 
 
 def _took_usernames(exchange: Exchange) -> bool:

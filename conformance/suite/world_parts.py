@@ -55,11 +55,6 @@ class Reading:
     operation: Operation
     path: str
 
-    @property
-    def may_hide_more(self) -> bool:
-        """Whether there may be entries behind those that were read."""
-        return self.length is not None
-
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -171,7 +166,7 @@ def read_again(part: WorldPart, before: Reading) -> Reading | None:
 def read_whole(part: WorldPart, before: Reading) -> Reading | None:
     """Read a part once more, a list with all of its pages."""
     page = read_again(part, before)
-    if page is None or not page.may_hide_more:
+    if page is None or page.length is None:  # without pages, no entries are behind those that were read
         return page
     try:
         listed = before.reader.list if before.operation.paginated else before.reader.whole_list

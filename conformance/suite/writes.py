@@ -1,4 +1,4 @@
-"""The calls of a run that may have changed something."""
+"""The calls of a run that may have changed something, and the exports that they began."""
 
 from __future__ import annotations
 
@@ -38,3 +38,32 @@ class Writes:
             self.unanswered += exchange.status in _NO_ANSWER
             if exchange.is_success:
                 self.served.setdefault((call.method, call.path), []).append(time.monotonic())
+
+
+class FirstExports:
+    """The groups whose first export may not have begun yet.
+
+    An accepted export may begin later. Until then the status may list relations without a state. Once it has shown a
+    state, or after the longest time that the target may need, each relation has a state.
+    """
+
+    def __init__(self, writes: Writes, deadline_seconds: float) -> None:
+        self._writes = writes
+        self._deadline_seconds = deadline_seconds
+        self._begun: set[str] = set()
+        """The paths of the exports whose status has shown a state."""
+
+    def may_be_yet_to_begin(self, exchange: Exchange) -> bool:
+        """Tell whether an answer is the status of an export that may not have begun yet."""
+        owner, _, last = exchange.call.path.rpartition("/")
+        first = next(iter(self._writes.served.get(("POST", owner), ())), None)
+        is_due = first is not None and time.monotonic() > first + self._deadline_seconds
+        if last != "status" or not exchange.is_success or is_due:
+            return False
+        entries = exchange.served_json
+        if not isinstance(entries, list) or not entries:
+            return False
+        if all(isinstance(entry, dict) and entry.get("status") is None for entry in entries):
+            return owner not in self._begun
+        self._begun.add(owner)
+        return False

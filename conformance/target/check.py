@@ -1,5 +1,4 @@
-"""
-Compares a profile with its target before anything is judged by it: each name must stand for what the profile says.
+"""Compares a profile with its target before anything is judged by it: each name must stand for what the profile says.
 
 It only trusts calls outside the specification that services of this kind have, such as `GET /projects/:id`, because
 the suite tests the specification itself. What cannot be read proves nothing.
@@ -48,8 +47,7 @@ def as_table(findings: Iterable[Finding]) -> str:
 
 
 def check_profile(profile: Profile, client: Client, worlds: Iterable[int] = (0,)) -> tuple[Finding, ...]:
-    """
-    Return where the target contradicts the profile, what is missing, and what could not be read.
+    """Return where the target contradicts the profile, what is missing, and what could not be read.
 
     It only reads. `worlds` are the numbers of the worlds to check. Raise TargetGoneError when nobody answers. A single
     lost or incomplete answer contradicts nothing, because contradictions are checked once more.

@@ -54,8 +54,7 @@ def prepared_service(
     *,
     worlds: int = 1,
 ) -> Service:
-    """
-    Make a service with a provisioned world, and add the things that no call makes.
+    """Make a service with a provisioned world, and add the things that no call makes.
 
     The first service of each kind is stored, and all others start as a copy of it. Raise UnknownVersionError for a
     version that the reference does not support.
@@ -146,12 +145,7 @@ def profile_data(world: World, base_url: str, version: str) -> dict[str, Any]:
         "edition": "enterprise",
         "disposable": True,
         "actors": {
-            name: {
-                "id": record.id,
-                "username": record.username,
-                "token": record.token,
-                "password": record.password,
-            }
+            name: {"id": record.id, "username": record.username, "token": record.token, "password": record.password}
             for name, record in world.actors.items()
             if name in ACTORS
         },

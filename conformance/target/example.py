@@ -22,8 +22,7 @@ _SAID_ELSEWHERE = ("enterprise_edition", "https")
 
 
 def example_profile() -> str:
-    """
-    Return a commented profile to start from.
+    """Return a commented profile to start from.
 
     What most of the suite needs is ready to be filled in; the rest is commented out, with what it makes testable.
     """

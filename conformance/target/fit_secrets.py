@@ -54,8 +54,7 @@ def stated_secrets(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def shell_variables(secrets: Mapping[str, str]) -> dict[str, str]:
-    """
-    Return for each secret, given by its place in the profile, the shell variable that replaces it in commands.
+    """Return for each secret, given by its place in the profile, the shell variable that replaces it in commands.
 
     The variable has the name of the secret's key, such as `$WEBHOOK`; the next secrets with the same key have a number,
     such as `$WEBHOOK_2`. The token of an actor is `$TOKEN_MAINTAINER` in every world.

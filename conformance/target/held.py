@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from conformance.target.names import PRESUMED
 from conformance.target.readings import Finding, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator
 
     from conformance.target.profile import Fixture
     from conformance.target.readings import Readings
@@ -38,31 +39,26 @@ _PASSWORD = ("require_password_to_approve", "require_reauthentication_to_approve
 _TITLES = ("title", "name")
 
 
-def _is_made(rule: Mapping[str, Any]) -> bool:
-    return rule.get("rule_type") != "any_approver"
+_Rule = tuple[Callable[[Mapping[str, Any]], bool], bool, str]
 
 
-def _is_of_policy(rule: Mapping[str, Any]) -> bool:
-    return rule.get("rule_type") == "report_approver"
-
-
-def _is_of_code_owners(rule: Mapping[str, Any]) -> bool:
-    return rule.get("rule_type") == "code_owner"
-
-
-def _lists_branches(rule: Mapping[str, Any]) -> bool:
-    return bool(rule.get("protected_branches"))
+def _of_type(kind: str) -> _Rule:
+    return (lambda rule: rule.get("rule_type") == kind), True, f"no rule there is of the type {kind}"
 
 
 #: Rules that a fixture must have, or must not have.
-_RULES: Mapping[str, tuple[Callable[[Mapping[str, Any]], bool], bool, str]] = {
-    "policy_project": (_is_of_policy, True, "no rule there is of the type report_approver"),
-    "policy_group": (_is_of_policy, True, "no rule there is of the type report_approver"),
-    "report_approver_merge_request": (_is_of_policy, True, "no rule there is of the type report_approver"),
-    "code_owner_merge_request": (_is_of_code_owners, True, "no rule there is of the type code_owner"),
-    "branch_rule_group": (_lists_branches, True, "no rule there lists a protected branch"),
-    "fresh_project": (_is_made, False, "it has rules that somebody made"),
-    "fresh_group": (_is_made, False, "it has rules that somebody made"),
+_RULES: Mapping[str, _Rule] = {
+    **dict.fromkeys(("policy_project", "policy_group", "report_approver_merge_request"), _of_type("report_approver")),
+    "code_owner_merge_request": _of_type("code_owner"),
+    "branch_rule_group": (
+        lambda rule: bool(rule.get("protected_branches")),
+        True,
+        "no rule there lists a protected branch",
+    ),
+    **dict.fromkeys(
+        ("fresh_project", "fresh_group"),
+        (lambda rule: rule.get("rule_type") != "any_approver", False, "it has rules that somebody made"),
+    ),
 }
 
 

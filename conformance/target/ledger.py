@@ -1,5 +1,4 @@
-"""
-The ledger of a run: the former state of everything that the run changes, and all that it makes, written in advance.
+"""The ledger of a run: the former state of everything that the run changes, and all that it makes, written in advance.
 
 A file of JSON lines beside the record, one file for each world. Secrets of the profile are replaced by their places in
 the profile, so the file contains none, and restoring needs the profile. Only the user who ran the suite may read it.
@@ -53,19 +52,14 @@ class UnwrittenError(RequestsSpentError):
 
 
 class Ledger:
-    """
-    Records what calls are about to change. Safe to use from several threads.
+    """Records what calls are about to change. Safe to use from several threads.
 
     Before the first write to a project, group or merge request, it reads that and everything in it, and writes it to
     disk. What a call makes is recorded by its name before the call, and by its number after it.
     """
 
     def __init__(
-        self,
-        file: Path,
-        profile: Profile,
-        client: Client,
-        operation_of: Callable[[str, str], Operation | None],
+        self, file: Path, profile: Profile, client: Client, operation_of: Callable[[str, str], Operation | None]
     ) -> None:
         """Append to a ledger that `begun` has begun; `client` reads outside of the tests."""
         self._states, self._operation_of = States(profile, client), operation_of
@@ -87,8 +81,7 @@ class Ledger:
         self._problem: str | None = None
 
     def before(self, call: Call) -> None:
-        """
-        Record what a call may change or make, unless it is recorded already.
+        """Record what a call may change or make, unless it is recorded already.
 
         Raise UnwrittenError when that is not possible: the call must not be sent then.
         """
@@ -266,8 +259,7 @@ class Content:
 
     @classmethod
     def read(cls, file: Path, secrets: Mapping[str, str] | None = None) -> Content:
-        """
-        Read a ledger; its last line may be incomplete. `secrets` are those of the profile, which restoring needs.
+        """Read a ledger; its last line may be incomplete. `secrets` are those of the profile, which restoring needs.
 
         Raise UsageError when it is no ledger, cannot be read, or names a secret that the profile does not have.
         """
@@ -386,8 +378,7 @@ def _without_secrets(line: Mapping[str, Any], secrets: Mapping[str, str]) -> dic
 
 
 def _masked(value: Any, secrets: Mapping[str, str]) -> Any:
-    """
-    Return a value in which each secret is replaced by its place in the profile; a text with secrets becomes a list.
+    """Return a value in which each secret is replaced by its place in the profile; a text with secrets becomes a list.
 
     A very short secret is only replaced when it is the whole value, because it occurs in many other texts.
     """

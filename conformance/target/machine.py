@@ -29,8 +29,7 @@ def state_folder() -> Path:
 
 
 def require_confirmed(profile: Profile, confirmed: str | None) -> None:
-    """
-    Continue only if the target is disposable, or its host was confirmed now or before.
+    """Continue only if the target is disposable, or its host was confirmed now or before.
 
     `confirmed` is the host that the operator names; it is remembered. Raise UsageError otherwise.
     """

@@ -1,5 +1,4 @@
-"""
-Marks a world while a run uses it, so that no other run uses it at the same time.
+"""Marks a world while a run uses it, so that no other run uses it at the same time.
 
 The mark is a variable of the world's project; servers of this kind have these, but they are not part of the contract.
 If a service refuses it, a file on this machine replaces it.
@@ -67,8 +66,7 @@ class Marker:
         return file_for("marks", self.profile.base_url, self._name.replace(" ", "-"))
 
     def claim(self) -> str | None:
-        """
-        Mark the world until `release`; return a message when the mark of an ended run was taken over.
+        """Mark the world until `release`; return a message when the mark of an ended run was taken over.
 
         Raise TargetError when another run uses it.
         """

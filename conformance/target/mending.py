@@ -21,8 +21,7 @@ _STEP = re.compile(r"[^.\[\]]+")
 
 
 def mend(file: Path, findings: Iterable[Finding]) -> tuple[str, ...]:
-    """
-    Write found values into a profile, keep its comments, and return the places that were changed.
+    """Write found values into a profile, keep its comments, and return the places that were changed.
 
     Notes, and findings without a value, are skipped. Raise UsageError when the file cannot be written.
     """

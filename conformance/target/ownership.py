@@ -1,5 +1,4 @@
-"""
-The guard of `own-only`: a write may only go to what the profile names, or to ids and names that cannot exist.
+"""The guard of `own-only`: a write may only go to what the profile names, or to ids and names that cannot exist.
 
 So a test with a bug, or a randomly drawn call, cannot change anybody else's project. The guard checks which project,
 group or merge request a path belongs to, and which ones a body names.

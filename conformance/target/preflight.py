@@ -27,8 +27,7 @@ NO_PROOF = " proves no role"
 
 
 def preflight(profile: Profile, client: Client) -> None:
-    """
-    Ask until a service answers; raise TargetError with advice when nothing can be tested.
+    """Ask until a service answers; raise TargetError with advice when nothing can be tested.
 
     This does not judge whether an answer is right: the suite does. An unfinished service may serve only one area, so
     one answer from any area is enough.
@@ -73,10 +72,7 @@ def _first_paths(profile: Profile) -> Iterator[str]:
         if profile.claims(area):
             yield from (path for fixture, below in reads if (path := _below(profile, fixture, below)))
     yield from ("/user", "/version")
-    for fixture in ("project", "group"):
-        path = _below(profile, fixture, f"/{fixture}s/{{}}")
-        if path:
-            yield path
+    yield from (path for kind in ("project", "group") if (path := _below(profile, kind, f"/{kind}s/{{}}")))
 
 
 def _problem(profile: Profile, exchange: Exchange) -> str | None:
@@ -91,7 +87,8 @@ def _problem(profile: Profile, exchange: Exchange) -> str | None:
             f"{where} redirects to {_where_to(profile, location)} (status {exchange.status}), where no token is sent. "
             "Write into base_url the address that answers itself; if that asks for a login, one that does not."
         )
-    if _is_html(exchange):
+    start, kind = exchange.body[:200].lstrip().lower(), exchange.headers.get("content-type", "")
+    if start.startswith((b"<!doctype html", b"<html")) or "text/html" in kind:
         return (
             f"{where} answers HTML (status {exchange.status}) where the API should be. "
             "base_url is the address above /api/v4; is it a web page or a proxy's error page?"
@@ -125,8 +122,7 @@ _EDITIONS: Mapping[object, str] = {True: "enterprise", False: "community"}
 
 
 def undeclared(profile: Profile, client: Client) -> tuple[str, ...]:
-    """
-    Name the features that the target serves although the profile does not declare them, as far as reads can tell.
+    """Name the features that the target serves although the profile does not declare them, as far as reads can tell.
 
     Undeclared features are not tested, so an operator who forgot to declare one should know.
     """
@@ -179,11 +175,6 @@ def _curl(base_url: str, exchange: Exchange) -> str:
     return f"curl -i {token}{shlex.quote(f'{base_url}/api/v4{exchange.call.target}')}"
 
 
-def _is_html(exchange: Exchange) -> bool:
-    start = exchange.body[:200].lstrip().lower()
-    return start.startswith((b"<!doctype html", b"<html")) or "text/html" in exchange.headers.get("content-type", "")
-
-
 @dataclass(frozen=True, slots=True)
 class RoleProof:
     """The claim that one actor had to prove, and the result."""
@@ -213,8 +204,7 @@ class _Trial:
 
 
 def prove_roles(profile: Profile, client: Client) -> tuple[RoleProof, ...]:
-    """
-    Let each actor prove its claimed role with reads whose result depends on the role.
+    """Let each actor prove its claimed role with reads whose result depends on the role.
 
     The profile or the target may be wrong; a run will show which, so contradictions are only warnings.
     """
@@ -222,10 +212,7 @@ def prove_roles(profile: Profile, client: Client) -> tuple[RoleProof, ...]:
     asked = {name: _TRIALS[name](profile) for name in profile.actors if name in _TRIALS}
     proofs = [_proof(target, name, trial) for name, trials in asked.items() for trial in trials]
     silent = [name for name in profile.actors if not any(proof.actor == name for proof in proofs)]
-    return (
-        *proofs,
-        *(RoleProof(name, "token is accepted", *_token_is_known(target, name)) for name in silent),
-    )
+    return (*proofs, *(RoleProof(name, "token is accepted", *_token_is_known(target, name)) for name in silent))
 
 
 def _proof(target: Readings, name: str, trial: _Trial) -> RoleProof:
@@ -275,37 +262,23 @@ _FOR_MAINTAINERS = ("merge_request_approval_setting", "job_token_scope")
 
 
 def _project_settings(profile: Profile, *, served: bool) -> list[_Trial]:
-    projects = profile.fixtures.get("project", ())
     claim = "is at least maintainer of project" if served else "is below maintainer in project"
-    paths = [f"/projects/{projects[0].id}/{name}" for name in _FOR_MAINTAINERS] if projects else []
-    return [_Trial(claim, paths[0], served, _MAINTAINER, paths[1])] if paths else []
+    path, instead = (_below(profile, "project", f"/projects/{{}}/{name}") for name in _FOR_MAINTAINERS)
+    return [_Trial(claim, path, served, _MAINTAINER, instead)] if path and instead else []
 
 
 def _group_settings(profile: Profile, *, served: bool) -> list[_Trial]:
-    groups = profile.fixtures.get("group", ())
     claim = "is owner of group" if served else "is not owner of group"
-    path = f"/groups/{groups[0].id}/merge_request_approval_setting" if groups else ""
+    path = _below(profile, "group", "/groups/{}/merge_request_approval_setting")
     return [_Trial(claim, path, served, _OWNER)] if path else []
-
-
-def _below_maintainer(profile: Profile) -> list[_Trial]:
-    return _project_settings(profile, served=False)
 
 
 _TRIALS: dict[str, Callable[[Profile], list[_Trial]]] = {
     "owner": lambda profile: _group_settings(profile, served=True),
-    "maintainer": lambda profile: [
-        *_project_settings(profile, served=True),
-        *_group_settings(profile, served=False),
-    ],
-    "developer": _below_maintainer,
-    "reporter": _below_maintainer,
-    "guest": _below_maintainer,
-    "approver": _below_maintainer,
-    "second_approver": _below_maintainer,
-    "author": _below_maintainer,
-    "outsider": lambda profile: [
-        *_project_settings(profile, served=False),
-        *_group_settings(profile, served=False),
-    ],
+    "maintainer": lambda profile: [*_project_settings(profile, served=True), *_group_settings(profile, served=False)],
+    **dict.fromkeys(
+        ("developer", "reporter", "guest", "approver", "second_approver", "author"),
+        lambda profile: _project_settings(profile, served=False),
+    ),
+    "outsider": lambda profile: [*_project_settings(profile, served=False), *_group_settings(profile, served=False)],
 }

@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote, urlsplit
 from conformance.contract import Contract, Version
 from conformance.contract.yaml_files import first_problem, parse_yaml, problem_under
 from conformance.errors import UsageError
+from conformance.http.bodies import with_values
 from conformance.http.redaction import keep_in
 from conformance.http.settings import (
     AT_ONCE,
@@ -177,8 +178,7 @@ class Profile:
         return len(self.worlds) + 1
 
     def in_world(self, number: int) -> Profile:
-        """
-        Return the profile for a worker, numbered from 0, with the actors and fixtures of its own world.
+        """Return the profile for a worker, numbered from 0, with the actors and fixtures of its own world.
 
         Raise UsageError when the profile has fewer worlds.
         """
@@ -188,7 +188,7 @@ class Profile:
             raise UsageError(
                 f"The profile has {len(self.worlds) + 1} world(s), so that no more workers or shards can have one. "
                 "Run with fewer, or add complete sets of actors and fixtures below `worlds:`, as `conformance "
-                "provision --worlds N` does.",
+                "provision --worlds N` does."
             )
         world = self.worlds[number - 1]
         return replace(self, actors={**self.actors, **world.actors}, fixtures=world.fixtures)
@@ -246,8 +246,7 @@ class Profile:
         return None
 
     def declares(self, feature: str) -> bool:
-        """
-        Tell whether the target declares a feature; two features follow from the profile's edition and address.
+        """Tell whether the target declares a feature; two features follow from the profile's edition and address.
 
         Features that every service has by default count unless the profile denies them.
         """
@@ -308,8 +307,7 @@ def _public(key: str, value: Any) -> Any:
 
 
 def load_profile(file: Path) -> Profile:
-    """
-    Read a target profile.
+    """Read a target profile.
 
     Raise UsageError when it cannot be read, names an unset environment variable, an unknown actor or fixture,
     a version older than the specification, or breaks the profile's schema.
@@ -319,7 +317,7 @@ def load_profile(file: Path) -> Profile:
     except OSError as error:
         raise UsageError(
             f"Cannot read the target profile {file}: {error.strerror or error}. "
-            "`conformance target --example` prints one to start from.",
+            "`conformance target --example` prints one to start from."
         ) from error
     except UnicodeDecodeError as error:
         raise UsageError(f"The target profile {file} is not UTF-8 text.") from error
@@ -331,7 +329,7 @@ def profile_from_yaml(data: Any, file: Path) -> Profile:
     environment: Mapping[str, str] = os.environ
     if isinstance(data, dict) and isinstance(data.get("secrets"), str):
         environment = {**_secrets_beside(file, data["secrets"]), **environment}
-    data = _as_meant(data, environment, file)
+    data = with_values(data, lambda node: _as_meant(node, environment, file))
     if isinstance(data, dict):  # before any error message about it
         keep_in(text for _, text in stated_secrets(data))
     problem = first_problem(data, "target.schema.json") or _problem_of_fixtures(data)
@@ -371,8 +369,7 @@ def _problem_of_fixtures(data: Mapping[str, Any]) -> str | None:
 
 
 def base_url_from(text: str, complaint: str) -> str:
-    """
-    Return a base URL in its normal form, above /api/v4; a password in it reaches no report.
+    """Return a base URL in its normal form, above /api/v4; a password in it reaches no report.
 
     Raise UsageError, which begins with the complaint, when the text is no base URL.
     """
@@ -391,8 +388,7 @@ def base_url_from(text: str, complaint: str) -> str:
 
 def profile_from(data: Mapping[str, Any], source: str) -> Profile:
     """Make a profile from data that fits the profile's schema; messages name `source` as its origin."""
-    _refuse_unknown("actor", data["actors"], ACTORS, source)
-    _refuse_unknown("fixture", data["fixtures"], FIXTURES, source)
+    first = _world(data, source)
     _refuse_unknown("feature", data.get("features", {}), FEATURES, source)
     version = str(data.get("version", "unknown")).strip()
     asks_version = version.lower() == AUTO
@@ -405,8 +401,8 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
         version_warning=warning,
         asks_version=asks_version,
         edition=data.get("edition", "unknown"),
-        actors=_actors(data["actors"]),
-        fixtures=_fixtures(data["fixtures"]),
+        actors=first.actors,
+        fixtures=first.fixtures,
         scope=_scope(data.get("scope", ()), source),
         disposable=data.get("disposable", False),
         worlds=tuple(_world(entry, source) for entry in data.get("worlds", ())),
@@ -419,24 +415,21 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
         headers=dict(data.get("headers", {})),
         http2=http2_from(source, wanted=data.get("http2", False)),
     )
-    require_carried({f"actors.{name}.token": actor.token for name, actor in profile.actors.items()}, source)
-    for number, world in enumerate(profile.worlds):
-        others = {f"worlds.{number}.actors.{name}.token": actor.token for name, actor in world.actors.items()}
-        require_carried(others, source)
+    worlds = (first, *profile.worlds)
+    for number, world in enumerate(worlds, start=-1):
+        place = "actors" if world is first else f"worlds.{number}.actors"
+        require_carried({f"{place}.{name}.token": actor.token for name, actor in world.actors.items()}, source)
     require_no_words(profile.named_secrets(), source)
     keep_in(profile.secrets())
-    require_own_places([profile.fixtures, *(world.fixtures for world in profile.worlds)], source)
+    require_own_places([world.fixtures for world in worlds], source)
     return profile
 
 
-def _actors(data: Mapping[str, Any]) -> Mapping[str, Actor]:
-    return {name: Actor(name, **values) for name, values in data.items()}
-
-
 def _world(data: Mapping[str, Any], source: str) -> World:
-    _refuse_unknown("actor", data.get("actors", {}), ACTORS, source)
+    actors = data.get("actors", {})
+    _refuse_unknown("actor", actors, ACTORS, source)
     _refuse_unknown("fixture", data["fixtures"], FIXTURES, source)
-    return World(_actors(data.get("actors", {})), _fixtures(data["fixtures"]))
+    return World({name: Actor(name, **values) for name, values in actors.items()}, _fixtures(data["fixtures"]))
 
 
 def _scope(areas: Iterable[str], source: str) -> tuple[str, ...]:
@@ -458,19 +451,15 @@ def _fixtures(data: Mapping[str, Any]) -> Mapping[str, tuple[Fixture, ...]]:
 
 def _refuse_unknown(what: str, given: Mapping[str, Any], known: Mapping[str, str], source: str) -> None:
     unknown = [name for name in given if name not in known]
-    for name in unknown:
-        near = get_close_matches(name, known, n=1)
+    if unknown:
+        near = get_close_matches(unknown[0], known, n=1)
         hint = f" Did you mean '{near[0]}'?" if near else f" Known are: {', '.join(known)}."
         more = f" Unknown are as well: {', '.join(unknown[1:])}." if unknown[1:] else ""
-        raise UsageError(f"{source} names the unknown {what} '{name}'.{hint}{more}")
+        raise UsageError(f"{source} names the unknown {what} '{unknown[0]}'.{hint}{more}")
 
 
 def _as_meant(node: Any, environment: Mapping[str, str], file: Path) -> Any:
-    """Return a value with its variables replaced, and with whole numbers as integers."""
-    if isinstance(node, dict):
-        return {key: _as_meant(value, environment, file) for key, value in node.items()}
-    if isinstance(node, list):
-        return [_as_meant(value, environment, file) for value in node]
+    """Return a single value with its variables replaced, and a whole number as an integer."""
     if isinstance(node, float):
         if not math.isfinite(node):
             raise UsageError(f"{file} has the number {node}, which cannot be used. Write a finite number.")
@@ -483,7 +472,7 @@ def _as_meant(node: Any, environment: Mapping[str, str], file: Path) -> Any:
         if value is None or (not value and match[0] == node):
             what = "empty" if value is not None else "not set"
             raise UsageError(
-                f"{file} uses the environment variable {match[1]}, which is {what}. Set it before the run.",
+                f"{file} uses the environment variable {match[1]}, which is {what}. Set it before the run."
             )
         return value
 

@@ -77,8 +77,7 @@ class Readings:
         return answer.served_object if answer is not None else {}
 
     def entries(self, path: str, *actors: str) -> list[Mapping[str, Any]] | None:
-        """
-        Return all objects of a list; None when there is none, or when it cannot be read to its end.
+        """Return all objects of a list; None when there is none, or when it cannot be read to its end.
 
         Pages may be shorter than requested, and need not name the next one: a list ends at a page that has nothing new
         or is refused, unless the page before named a next one.
@@ -115,8 +114,7 @@ class Readings:
         return self.record_of(name, "/user")
 
     def refuses_token_of(self, name: str) -> bool:
-        """
-        Tell whether GET /user refuses an actor's token.
+        """Tell whether GET /user refuses an actor's token.
 
         If it shows no user to any actor, a 401 may be the target's answer to calls that it does not have.
         """

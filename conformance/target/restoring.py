@@ -37,8 +37,7 @@ _PAUSES, _PAUSE_SECONDS = 4, 0.25
 
 
 def put_back(content: Content, profile: Profile, is_over: Callable[[], bool] = lambda: False) -> tuple[str, ...]:
-    """
-    Restore what a ledger lists, settle the ledger, and return what is left, each with the reason.
+    """Restore what a ledger lists, settle the ledger, and return what is left, each with the reason.
 
     It reads everything, restores what differs, and reads again, so it may be repeated. Raise TargetGoneError when the
     target does not answer, or when something else answers in its place for longer than calls are retried; raise
@@ -125,8 +124,7 @@ class _Restoring:
         """What was read since the last write, which may change anything; by thing and first reader."""
 
     def all_rounds(self, troubles: list[Exchange]) -> tuple[tuple[str, ...], str | None]:
-        """
-        Restore what differs; return what is left, and what prevented reading or restoring, if anything did.
+        """Restore what differs; return what is left, and what prevented reading or restoring, if anything did.
 
         `troubles` collects exchanges without an answer of the target.
         """
@@ -147,8 +145,7 @@ class _Restoring:
         return left, "nothing that it names can be read any more" if hidden and all(hidden) else None
 
     def _round(self) -> bool:
-        """
-        Restore what differs; return whether anything differed and could be restored.
+        """Restore what differs; return whether anything differed and could be restored.
 
         Side effects of a write are left to the next round.
         """

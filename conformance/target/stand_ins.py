@@ -1,5 +1,4 @@
-"""
-Other fixtures of a world, which replace those that cannot be brought to a clean start.
+"""Other fixtures of a world, which replace those that cannot be brought to a clean start.
 
 A setting may be locked, an integration permanently set up, a list closed: what cannot be tested there may be
 testable on another thing of the same kind.
@@ -90,8 +89,7 @@ def _found(profile: Profile) -> Iterator[StandIn]:
 
 
 def _aside(profile: Profile, client: Client) -> Profile:
-    """
-    Return the profile with fixtures set aside for random calls instead of project, group and merge request.
+    """Return the profile with fixtures set aside for random calls instead of project, group and merge request.
 
     Actors are left out unless they are seen to have the roles there that tests need.
     """

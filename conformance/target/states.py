@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from conformance.contract import Contract
 from conformance.http.exchange import next_page
@@ -157,11 +156,8 @@ class States:
 
     def path(self, thing: Thing, operation: Operation, entry: Any = None) -> str:
         """Return the path of an operation for a thing, or for one of its entries."""
-        values = {"id": thing.spot.number, "merge_request_iid": thing.spot.iid, thing.restored.entry: entry}
-        path = operation.path
-        for name, value in values.items():
-            path = path.replace(f"{{{name}}}", quote(str(value), safe=""))
-        return path
+        values = {"id": thing.spot.number, "merge_request_iid": thing.spot.iid, thing.restored.entry or "": entry}
+        return operation.path_with(values)
 
     # -- writing -------------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,4 @@
-"""
-Checks of a profile that need writes: only `conformance target --check` does them, and it undoes them at once.
+"""Checks of a profile that need writes: only `conformance target --check` does them, and it undoes them at once.
 
 A run does not do this.
 """
@@ -30,8 +29,7 @@ _TOLD = frozenset({"code_completion"})
 
 
 def try_writes(profile: Profile, client: Client) -> Iterator[Finding]:
-    """
-    Set up each integration of a profile and disable it again, and send the POST calls that ask; yield contradictions.
+    """Set up each integration of a profile, disable it again, send the POST calls that ask, and yield contradictions.
 
     This uses the first world. Raise TargetGoneError when nobody answers any more.
     """

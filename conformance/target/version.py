@@ -69,8 +69,7 @@ def ask_version(profile: Profile, client: Client) -> Reported | str:
 
 
 def resolved(profile: Profile) -> tuple[Profile, tuple[str, ...]]:
-    """
-    Return a profile with the version to judge by, which the target reports for `auto`, and warnings.
+    """Return a profile with the version to judge by, which the target reports for `auto`, and warnings.
 
     Never raises: if the target does not report its version, it is unknown, and the preflight finds out whether the
     target can be tested at all.

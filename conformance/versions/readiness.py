@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.contract import ChangeKind, Version
 from conformance.errors import UsageError
-from conformance.results.record import Reason
+from conformance.results.grouping import grouped
+from conformance.results.record import Reason, TableItem
 from conformance.results.text import one_line, plural, said
 from conformance.results.verdicts import RequirementVerdict, Verdict, add_up
 from conformance.versions.timeline import TimelineItem, TimelineState, timeline
@@ -35,18 +36,10 @@ class Ready(StrEnum):
     """Nothing failed, but not everything that will be owed could be verified."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadyItem:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadyItem(TableItem):
     """One item of the version table, and the target's position on it today."""
 
-    id: str
-    version: str
-    kind: str
-    item: str
-    summary: str
-    requirement: str
-    replacement: str | None
-    removal_planned: str | None
     state: str
     detail: str
 
@@ -114,7 +107,7 @@ def interval(start: Version | None, end: str, option: str) -> tuple[Version, Ver
     if start is None:
         raise UsageError(
             "The version of the target is unknown, so nobody can tell what an upgrade would change. "
-            "Name it with --from, in the profile or with --target-version.",
+            "Name it with --from, in the profile or with --target-version."
         )
     if start >= newer:
         raise UsageError(f"{option}: {newer} is not newer than the target, {start}: there is nothing to be ready for.")
@@ -142,12 +135,13 @@ def assess(before: RunRecord | None, after: RunRecord, start: Version, end: Vers
     """Compare the runs as of two versions; without a run as of the older one, nothing counts as failed there."""
     then, now = (_rows(before) if before else {}), _rows(after)
     failed = [row for row in now.values() if row.is_violation]
-    standing = tuple(row.requirement.id for row in failed if _has_failed(then.get(row.requirement.id)))
+    failed_then = {name for name, row in then.items() if row.verdict is Verdict.FAILED}
+    standing = tuple(row.requirement.id for row in failed if row.requirement.id in failed_then)
     violations = tuple(_violation(row) for row in failed if row.requirement.id not in standing)
     gaps = tuple(
         ComingGap(name, str(row.reason or ""), row.detail or "")
         for name, row in now.items()
-        if row.is_gap and row.requirement.tests and _is_selected(row)
+        if row.is_gap and row.requirement.tests and row.reason not in (Reason.SWITCHED_OFF, Reason.ANOTHER_SHARD)
     )
     items = list(timeline(after, add_up(after)))
     between = [entry for entry in items if _is_between(entry, start, end) and entry.item.kind != ChangeKind.DEPRECATED]
@@ -179,14 +173,6 @@ def _rows(record: RunRecord) -> dict[str, RequirementVerdict]:
     return {row.requirement.id: row for row in add_up(record).rows}
 
 
-def _has_failed(row: RequirementVerdict | None) -> bool:
-    return row is not None and row.verdict is Verdict.FAILED
-
-
-def _is_selected(row: RequirementVerdict) -> bool:
-    return row.reason not in (Reason.SWITCHED_OFF, Reason.ANOTHER_SHARD)
-
-
 def _is_between(entry: TimelineItem, start: Version, end: Version) -> bool:
     if entry.item.version == "future":
         return False
@@ -198,19 +184,7 @@ def _with_state(entries: list[TimelineItem], state: TimelineState) -> tuple[Read
 
 
 def _ready(entry: TimelineItem) -> ReadyItem:
-    item = entry.item
-    return ReadyItem(
-        id=item.id,
-        version=item.version,
-        kind=item.kind,
-        item=item.item,
-        summary=item.summary,
-        requirement=item.requirement,
-        replacement=item.replacement,
-        removal_planned=item.removal_planned,
-        state=str(entry.state),
-        detail=entry.detail,
-    )
+    return ReadyItem(**asdict(entry.item), state=str(entry.state), detail=entry.detail)
 
 
 def _violation(row: RequirementVerdict) -> ComingViolation:
@@ -288,9 +262,7 @@ def _lines(readiness: Readiness) -> Iterator[str]:
 
 def by_cause(gaps: tuple[ComingGap, ...]) -> list[tuple[str, list[str]]]:
     """Return the reasons why requirements were not verified, each with its requirements, the most frequent first."""
-    found: dict[str, list[str]] = {}
-    for gap in gaps:
-        found.setdefault(gap.detail or gap.reason, []).append(gap.requirement)
+    found = grouped((gap.detail or gap.reason, gap.requirement) for gap in gaps)
     return sorted(found.items(), key=lambda entry: (-len(entry[1]), entry[0]))
 
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote_plus, urlsplit
 
+from conformance.http.bodies import in_part
 from conformance.http.exchange import Call, Exchange
 
 if TYPE_CHECKING:
@@ -76,13 +77,10 @@ def recorded(entry: Mapping[str, Any]) -> Recorded | None:
     query = {name.removesuffix("[]"): value for name, value in parse_qsl(parts.query, keep_blank_values=True)}
     sent = _sent_body(request.get("postData"))
     body = _response_body(response.get("content"))
-    call = Call(actor=None, method=method.upper(), path=path, body=_as_bytes(sent))
+    as_sent = None if sent is None else json.dumps(sent, default=str).encode()
+    call = Call(actor=None, method=method.upper(), path=path, body=as_sent)
     exchange = Exchange(
-        call=call,
-        status=int(status) or None,
-        headers=MappingProxyType({}),
-        body=body or b"",
-        seconds=0.0,
+        call=call, status=int(status) or None, headers=MappingProxyType({}), body=body or b"", seconds=0.0
     )
     has_answer = exchange.is_success and (body is not None or exchange.status == HTTPStatus.NO_CONTENT)
     return Recorded(call.method, path, parts.path.rstrip("/"), MappingProxyType(query), sent, exchange, has_answer)
@@ -117,10 +115,6 @@ def _response_body(content: Any) -> bytes | None:
         return None
 
 
-def _as_bytes(body: Any) -> bytes | None:
-    return None if body is None else json.dumps(body, default=str).encode()
-
-
 def as_json(text: str | bytes) -> Any:
     """Return parsed JSON, None when it is no JSON."""
     try:
@@ -136,14 +130,14 @@ def pieces(body: bytes) -> Iterator[bytes]:
         return
     whole = as_json(body)
     if not isinstance(whole, list):
-        yield json.dumps(_trimmed(whole)).encode()
+        yield json.dumps(in_part(whole, _ENTRIES_OF_A_LIST)).encode()
         return
     piece: list[bytes] = []
     weight = 0
     for entry in whole:
         text = json.dumps(entry).encode()
         if _weight(text) > _HEAVIEST:
-            text = json.dumps(_trimmed(entry)).encode()
+            text = json.dumps(in_part(entry, _ENTRIES_OF_A_LIST)).encode()
         if piece and weight + _weight(text) > _HEAVIEST:
             yield b"[%s]" % b",".join(piece)
             piece, weight = [], 0
@@ -155,10 +149,3 @@ def pieces(body: bytes) -> Iterator[bytes]:
 def _weight(text: bytes) -> int:
     """Estimate how many violations JSON can have: one per value, and one per property that a record lacks."""
     return text.count(b",") + text.count(b"{") * _PROPERTIES
-
-
-def _trimmed(value: Any) -> Any:
-    """Return a value with every list cut to the length that is validated."""
-    if isinstance(value, list):
-        return [_trimmed(entry) for entry in value[:_ENTRIES_OF_A_LIST]]
-    return {name: _trimmed(entry) for name, entry in value.items()} if isinstance(value, dict) else value

@@ -63,10 +63,7 @@ def timeline(record: RunRecord, result: RunResult) -> tuple[TimelineItem, ...]:
 
 
 def _beside(
-    item: TableItem,
-    target: Version | None,
-    row: RequirementVerdict | None,
-    seen: ItemSeen | None,
+    item: TableItem, target: Version | None, row: RequirementVerdict | None, seen: ItemSeen | None
 ) -> TimelineItem:
     version = _version(item.version)
     reached = None if target is None or version is None else version <= target
@@ -75,11 +72,7 @@ def _beside(
 
 
 def _state(
-    item: TableItem,
-    row: RequirementVerdict | None,
-    seen: ItemSeen | None,
-    *,
-    reached: bool | None,
+    item: TableItem, row: RequirementVerdict | None, seen: ItemSeen | None, *, reached: bool | None
 ) -> tuple[TimelineState, str]:
     if item.kind == ChangeKind.ANNOUNCED:
         return TimelineState.ANNOUNCED, "nothing is owed yet"

@@ -9,12 +9,12 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from conformance.contract import Change, ChangeKind, Contract, Operation, Version
 from conformance.contract.bundle import resolve
+from conformance.results.grouping import grouped
 from conformance.schema.response_validator import ResponseValidator
 from conformance.versions.har import har_entries
 from conformance.versions.recorded import Pattern, Recorded, as_json, pieces, recorded
@@ -71,30 +71,35 @@ class Found:
         return self.use in HINTS or (self.is_sent_by_service and self.use is not Use.VIOLATION)
 
 
-@dataclass(frozen=True)
+@dataclass
 class TrafficReport:
     """The results of a file of recorded traffic."""
 
     as_of: str
-    entries: int
+    entries: int = 0
     """Entries in the file."""
-    calls: int
+    calls: int = 0
     """Number of entries that call an operation of the contract."""
-    judged: int
+    judged: int = 0
     """Number of entries whose answer could be validated."""
-    unreadable: int
+    unreadable: int = 0
     """Number of entries that are no calls: without method, address or answer."""
-    too_large: int
+    too_large: int = 0
     """Number of entries with a part too large to be checked."""
-    found: Mapping[Found, int]
-    """With the number of entries that show it, the most serious first and hints last."""
-    examples: Mapping[Found, tuple[int, ...]]
+    found: Counter[Found] = field(default_factory=Counter)
+    """With the number of entries that show it; in the end the most serious first and hints last."""
+    examples: dict[Found, tuple[int, ...]] = field(default_factory=dict)
     """The first entries that show it, counted from 1."""
 
     @property
     def findings(self) -> tuple[Found, ...]:
         """Everything that is more than a hint."""
         return tuple(found for found in self.found if not found.is_hint)
+
+    def add(self, found: Found) -> None:
+        """Count what the latest entry shows."""
+        self.found[found] += 1
+        self.examples[found] = (*self.examples.get(found, ()), self.entries)[:_EXAMPLES]
 
 
 class TrafficLint:
@@ -107,47 +112,35 @@ class TrafficLint:
         self._all = ResponseValidator(contract, None)
         self._judge = ResponseValidator(contract, version)
         self._known = {operation.id: operation for operation in self._judge.operations}
-        self._by_place: dict[str, list[Change]] = {}
-        for change in contract.changes:
-            for place in change.places:
-                self._by_place.setdefault(place, []).append(change)
+        self._by_place = grouped((place, change) for change in contract.changes for place in change.places)
 
     def read(self, file: Path) -> TrafficReport:
         """Read a HAR file; raise UsageError when it cannot be read, is no HAR file, or ends in the middle."""
-        tally = _Tally()
+        report = TrafficReport(str(self.version or "every version"))
         for entry in har_entries(file):
-            tally.entries += 1
-            tally.too_large += entry.is_cut
+            report.entries += 1
+            report.too_large += entry.is_cut
             call = recorded(entry.parts)
             if call is None:
-                tally.unreadable += 1
+                report.unreadable += 1
             else:
-                self._look_at(call, tally)
-        found = sorted(tally.found.items(), key=lambda pair: _order(pair[0]))
-        return TrafficReport(
-            as_of=str(self.version or "every version"),
-            entries=tally.entries,
-            calls=tally.calls,
-            judged=tally.judged,
-            unreadable=tally.unreadable,
-            too_large=tally.too_large,
-            found=MappingProxyType(dict(found)),
-            examples=MappingProxyType({key: tuple(places) for key, places in tally.examples.items()}),
-        )
+                self._look_at(call, report)
+        report.found = Counter(dict(sorted(report.found.items(), key=lambda pair: _order(pair[0]))))
+        return report
 
-    def _look_at(self, call: Recorded, tally: _Tally) -> None:
+    def _look_at(self, call: Recorded, report: TrafficReport) -> None:
         operation = self._all.operation_of(call.method, call.path) if call.path else None
         found = {*self._probed(call), *self._in_traffic(call)}
         if operation is None and not found:
             return
-        tally.calls += 1
+        report.calls += 1
         if operation is not None:
             found |= {*self._call(operation), *self._sent(operation, call), *self._shown(operation, call)}
             if call.has_answer and operation.id in self._known:
-                tally.judged += 1
+                report.judged += 1
                 found |= set(self._violations(operation, call.exchange))
         for entry in found:
-            tally.add(entry)
+            report.add(entry)
 
     # -- the version table about a call ----------------------------------------------------------------------------
 
@@ -330,23 +323,6 @@ def _order(found: Found) -> tuple[bool, int, str, str, str]:
 
 
 _SERIOUS = list(Use)
-
-
-@dataclass
-class _Tally:
-    entries: int = 0
-    calls: int = 0
-    judged: int = 0
-    unreadable: int = 0
-    too_large: int = 0
-    found: Counter[Found] = field(default_factory=Counter)
-    examples: dict[Found, list[int]] = field(default_factory=dict)
-
-    def add(self, found: Found) -> None:
-        self.found[found] += 1
-        examples = self.examples.setdefault(found, [])
-        if len(examples) < _EXAMPLES:
-            examples.append(self.entries)
 
 
 # -- fields of an answer -----------------------------------------------------------------------------------------------

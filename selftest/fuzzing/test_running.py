@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from conformance.fuzzing.cases import DrawnCase
-from conformance.fuzzing.running import Failure, grouped, shrunk
+from conformance.fuzzing.running import Failure, in_groups, shrunk
 from conformance.http.exchange import Call, Exchange
 
 if TYPE_CHECKING:
@@ -37,22 +37,22 @@ def as_it_is(case: DrawnCase) -> DrawnCase:
 
 def test_failures_at_one_place_are_one_in_whichever_item_of_a_list_they_show() -> None:
     found = [failure(case_with(a=number), place=f"/{number}/name") for number in range(9)]
-    assert list(grouped(found)) == [("a.b", "/*/name", "text")]
+    assert list(in_groups(found)) == [("a.b", "/*/name", "text")]
 
 
 def test_another_place_requirement_or_expectation_is_another_failure() -> None:
     case = case_with(a=1)
     found = [failure(case), failure(case, "a.c"), failure(case, place="/0/path"), failure(case, expected="a number")]
-    assert len(grouped(found)) == 4
+    assert len(in_groups(found)) == 4
 
 
 def test_groups_do_not_depend_on_the_order_of_responses() -> None:
     found = [failure(case_with(a="x" * number), place=f"/{number % 2}/name") for number in range(1, 20)]
     found += [failure(case_with(b="y" * number), "a.c") for number in range(1, 20)]
     shuffled = random.Random(3).sample(found, len(found))  # noqa: S311 - an order, no secret
-    assert grouped(found) == grouped(shuffled)
-    assert list(grouped(found)) == list(grouped(shuffled))
-    assert grouped(shuffled)["a.b", "/*/name", "text"][0].case.body == {"a": "x"}
+    assert in_groups(found) == in_groups(shuffled)
+    assert list(in_groups(found)) == list(in_groups(shuffled))
+    assert in_groups(shuffled)["a.b", "/*/name", "text"][0].case.body == {"a": "x"}
 
 
 def test_a_failing_call_is_reduced_to_what_matters() -> None:

@@ -9,8 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from conformance.suite.arrange.approval_settings import Settings
-from conformance.suite.arrange.passwords import asks_for_password
+from conformance.suite.arrange.approval_settings import Settings, asks_for_password
 from conformance.suite.arrange.reviews import (
     OTHER_SHA,
     RESET_SECONDS,

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from conformance.contract.folders import HOME
-from conformance.contract.yaml_files import read_checked
+from conformance.contract.yaml_files import read_checked, row_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -63,40 +63,22 @@ class OpenPlace:
 
 def load_open_places(file: Path) -> tuple[OpenPlace, ...]:
     """Read the open places in the order of the file; raise ContractError or UsageError when it is broken."""
-    return tuple(
-        OpenPlace(
-            id=row["id"],
-            where=row["where"],
-            silent_on=" ".join(row["silent_on"].split()),
-            treatment=" ".join(row["treatment"].split()),
-            danger=Danger(row["danger"]),
-            requirements=tuple(row["requirements"]),
-            varied_by=tuple(row.get("varied_by", ())),
-            not_varied=" ".join(row.get("not_varied", "").split()),
-        )
-        for row in read_checked(file, "open-places.schema.json")["open_places"]
-    )
+    rows = read_checked(file, "open-places.schema.json")["open_places"]
+    return tuple(row_of(OpenPlace, row, danger=Danger(row["danger"])) for row in rows)
 
 
 def page(places: Iterable[OpenPlace], notes: frozenset[str]) -> str:
     """Return the page as Markdown: a table for each section; `notes` are the requirements that are never judged."""
     ordered = tuple(places)
-    return f"{_HEAD}\n{_summary(ordered)}\n" + "".join(
-        f"\n## {where}\n\n{_table(group, notes)}" for where, group in groupby(ordered, key=lambda place: place.where)
-    )
+    counts = ", ".join(f"{sum(place.danger is danger for place in ordered)} {danger}" for danger in Danger)
+    varied = sum(bool(place.varied_by) for place in ordered)
+    lines = [f"{len(ordered)} places, by danger: {counts}. {varied} of them are varied."]
+    for where, group in groupby(ordered, key=lambda place: place.where):
+        lines += ["", f"## {where}", "", *_table(group, notes)]
+    return "\n".join((_HEAD, *lines, ""))
 
 
-def _summary(places: tuple[OpenPlace, ...]) -> str:
-    counts = ", ".join(f"{sum(place.danger is danger for place in places)} {danger}" for danger in Danger)
-    varied = sum(bool(place.varied_by) for place in places)
-    return f"{len(places)} places, by danger: {counts}. {varied} of them are varied."
-
-
-def _table(places: Iterable[OpenPlace], notes: frozenset[str]) -> str:
-    return "".join(f"{line}\n" for line in _lines(places, notes))
-
-
-def _lines(places: Iterable[OpenPlace], notes: frozenset[str]) -> Iterator[str]:
+def _table(places: Iterable[OpenPlace], notes: frozenset[str]) -> Iterator[str]:
     yield "| place | what is open | what the suite does | danger | varied by | requirements |"
     yield "|---|---|---|---|---|---|"
     for place in places:

@@ -82,14 +82,10 @@ def area_of(operation: Operation) -> Area:
 
 def place_for(run: Run, operation: Operation, *, aside: bool) -> Place:
     """Return the things of the target that an operation is to be called on."""
-    if not aside or _is_at_home(run, operation):
+    served = next((name for name in operation.served if name in run.profile.actors), None)
+    if not aside or served in _AT_HOME:
         return Place(run.profile, area=operation.area)
     return Place.aside(run.profile, _references(run, operation), operation.area)
-
-
-def _is_at_home(run: Run, operation: Operation) -> bool:
-    """Tell whether the actor who is served has a role in the fixtures of the stories."""
-    return next((name for name in operation.served if name in run.profile.actors), None) in _AT_HOME
 
 
 def _references(run: Run, operation: Operation) -> set[str]:

@@ -190,9 +190,7 @@ def numbers(rule: Rule, name: str) -> list[int] | None:
 
 
 def standings_when(
-    reader: Caller,
-    rules: Path,
-    holds: Callable[[dict[Any, dict[str, Any]]], bool],
+    reader: Caller, rules: Path, holds: Callable[[dict[Any, dict[str, Any]]], bool]
 ) -> dict[Any, dict[str, Any]]:
     """Return the content of every rule of a list once a condition holds, or once the target has had time to settle."""
     return _when(lambda: standings(reader, rules), holds)

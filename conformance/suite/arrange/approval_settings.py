@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import pytest
 
 from conformance.suite.arrange.places import by_full_path, projects_side_by_side
 from conformance.suite.arrange.request_examples import WHOLE_BODY, Area, RequestExample, Values
-from conformance.suite.context import Unmet, current_run
+from conformance.suite.context import NotTested, Run, Unmet, current_run
 from conformance.suite.expectations import WITH_CHARSET, Answer, Caller, Path, given, group_path, must, project_path
 
 if TYPE_CHECKING:
@@ -38,8 +40,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Settings:
-    """
-    The approval settings of one group or project, for one caller.
+    """The approval settings of one group or project, for one caller.
 
     Specification: Endpoints > Approval settings.
     """
@@ -234,6 +235,39 @@ def at_both_places(argument: str, *, group: Any, project: Any) -> pytest.MarkDec
     return pytest.mark.parametrize(("place", *names), rows, ids=list(values))
 
 
+# -- passwords ---------------------------------------------------------------------------------------------------------
+
+#: By run: the project settings that were never seen to ask for a password, so that nobody needs to look again.
+_ASKING_NOBODY: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
+
+
+def given_no_password(merge_request: Path) -> None:
+    """Make the project of a merge request ask nobody for a password; inconclusive when it still asks.
+
+    Settings that cannot be read are ignored. If this switches asking off, the run restores it at its end.
+    """
+    project, _, _ = merge_request.partition("/merge_requests/")
+    path, unasked = Path(project) / "merge_request_approval_setting", _ASKING_NOBODY.setdefault(current_run(), set())
+    if path in unasked:
+        return
+    asks = False
+    with suppress(Unmet, NotTested):
+        settings = Settings(Caller.named("maintainer"), path)
+        asks = asks_for_password(settings)
+        if not asks:
+            unasked.add(path)
+        elif settings.is_free(REAUTHENTICATION):
+            settings.change(**{REAUTHENTICATION: False})
+            asks = asks_for_password(settings)
+    given(not asks, f"{path} shows that whoever approves has to send a password")
+
+
+def asks_for_password(settings: Settings) -> bool:
+    """Tell whether the settings of a project require approvers to authenticate again."""
+    values = settings.values()
+    return values[PASSWORD] or values.get(REAUTHENTICATION, False)
+
+
 # -- request examples ------------------------------------------------------------------------------------------------
 
 
@@ -302,10 +336,7 @@ def _area(
         },
         request_examples={
             read: RequestExample(),
-            update: RequestExample(
-                before=made_right,
-                state=lambda caller, place: settings(caller, place).entries(),
-            ),
+            update: RequestExample(before=made_right, state=lambda caller, place: settings(caller, place).entries()),
         },
     )
 

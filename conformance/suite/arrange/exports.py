@@ -99,8 +99,7 @@ _SEEN: WeakKeyDictionary[Run, dict[str, _Seen]] = WeakKeyDictionary()
 
 @dataclass(frozen=True)
 class Export:
-    """
-    The export of one group for one caller, looked at by one relation that holds objects.
+    """The export of one group for one caller, looked at by one relation that holds objects.
 
     Specification: Endpoints > Group relations export.
     """
@@ -244,11 +243,7 @@ class Export:
 
         try:
             shown = self._entries_when(
-                is_settled,
-                _END,
-                sort=sort,
-                not_before=begun + (seen.shortest_export or 0.0),
-                after_scheduling=True,
+                is_settled, _END, sort=sort, not_before=begun + (seen.shortest_export or 0.0), after_scheduling=True
             )
         except Unmet as unmet:
             lack = self.lack()

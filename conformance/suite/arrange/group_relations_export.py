@@ -94,8 +94,7 @@ AREA = Area(
     },
     request_examples={
         "scheduleGroupRelationsExport": RequestExample(
-            before=_in_one_piece,
-            state=lambda caller, place: _export(caller, place).marks(),
+            before=_in_one_piece, state=lambda caller, place: _export(caller, place).marks()
         ),
         "getGroupRelationsExportStatus": RequestExample(before=_exported),
         "downloadGroupRelationsExport": RequestExample(before=_downloadable, query=_file),

@@ -25,6 +25,7 @@ from conformance.suite.expectations import (
 )
 from conformance.suite.shown_records import values_under
 from conformance.suite.steady import of_records, of_the_contract
+from conformance.target.spots import ordered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,36 +55,16 @@ NEWER_NAME, OLDER_NAME = "integrations", "services"
 
 #: Kinds of events that every integration has a flag for.
 EVENT_KINDS = (
-    "push",
-    "tag_push",
-    "commit",
-    "issues",
-    "confidential_issues",
-    "merge_requests",
-    "note",
-    "confidential_note",
-    "pipeline",
-    "wiki_page",
-    "deployment",
-    "alert",
+    *("push", "tag_push", "commit", "issues", "confidential_issues", "merge_requests", "note", "confidential_note"),
+    *("pipeline", "wiki_page", "deployment", "alert"),
 )
 EVENTS = tuple(f"{kind}_events" for kind in EVENT_KINDS)
 #: Kinds of events that have their own destination.
 CHANNELS = tuple(
     f"{kind}_channel"
     for kind in (
-        "push",
-        "issue",
-        "confidential_issue",
-        "merge_request",
-        "note",
-        "confidential_note",
-        "tag_push",
-        "pipeline",
-        "wiki_page",
-        "deployment",
-        "group_mentions",
-        "group_confidential_mentions",
+        *("push", "issue", "confidential_issue", "merge_request", "note", "confidential_note", "tag_push", "pipeline"),
+        *("wiki_page", "deployment", "group_mentions", "group_confidential_mentions"),
     )
 )
 #: Parameters with a closed list of values, and the values.
@@ -93,12 +74,8 @@ CLOSED_LISTS = {
 }
 #: Fixtures that are special integrations, with parameters like all others.
 _OTHER_KINDS = (
-    "chat_integration",
-    "token_integration",
-    "email_integration",
-    "issue_tracker_integration",
-    "emails_on_push_integration",
-    "switchable_integration",
+    *("chat_integration", "token_integration", "email_integration", "issue_tracker_integration"),
+    *("emails_on_push_integration", "switchable_integration"),
 )
 _has_newer_name: WeakKeyDictionary[Run, bool] = WeakKeyDictionary()
 #: What an entry of the list may have: its own fields, and settings.
@@ -253,11 +230,15 @@ def borrowed(caller: Caller, path: Path, *integrations: Fixture) -> Iterator[Non
         yield
     finally:
         for integration in integrations:
-            if before.having(slug=slug_of(integration)):
-                set_up(caller, path, integration)
-            else:
-                caller.delete(path / slug_of(integration))
+            _bring_back(caller, path, integration, was_set_up=bool(before.having(slug=slug_of(integration))))
         holds_again()
+
+
+def _bring_back(caller: Caller, path: Path, integration: Fixture, *, was_set_up: bool) -> None:
+    if was_set_up:
+        set_up(caller, path, integration)
+    else:
+        caller.delete(path / slug_of(integration))
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -287,11 +268,7 @@ def shown(caller: Caller, path: Path, slug: str, name: str) -> list[Any]:
 
 
 def must_not_show_another(
-    caller: Caller,
-    path: Path,
-    integration: Fixture,
-    taken: tuple[str, Any],
-    earlier: list[Any],
+    caller: Caller, path: Path, integration: Fixture, taken: tuple[str, Any], earlier: list[Any]
 ) -> None:
     """Expect that an accepted value is the one that is shown, if any; `taken` is the parameter's name and value.
 
@@ -369,7 +346,7 @@ def comparable(body: Any) -> Any:
         if isinstance(body, dict):
             return {name: without(value) for name, value in body.items() if not name.endswith("_at")}
         if isinstance(body, list):
-            return sorted(map(without, body), key=lambda value: json.dumps(value, sort_keys=True))
+            return ordered([*map(without, body)])
         return body
 
     return without(of_the_contract(body))
@@ -424,10 +401,7 @@ def _remember(caller: Caller, place: Place) -> dict[str, dict[str, Any]]:
 
 def _put_back(caller: Caller, place: Place, before: dict[str, dict[str, Any]]) -> None:
     path, integration = _where(caller, place)
-    if slug_of(integration) in before:
-        set_up(caller, path, integration)
-    else:
-        caller.delete(path / slug_of(integration))
+    _bring_back(caller, path, integration, was_set_up=slug_of(integration) in before)
 
 
 _READING = RequestExample(before=_with_it)

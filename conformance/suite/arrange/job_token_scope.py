@@ -6,13 +6,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from conformance.suite.arrange.request_examples import (
-    Area,
-    ReadBack,
-    RequestExample,
-    Values,
-    left_to_the_next_call,
-)
+from conformance.suite.arrange.request_examples import Area, ReadBack, RequestExample, Values, left_to_the_next_call
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import Caller, Path, given, given_done, project_path, told_number
 from conformance.suite.steady import of_records

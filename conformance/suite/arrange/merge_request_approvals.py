@@ -7,18 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from conformance.suite.arrange.approval_settings import OVERRIDES, of_project
-from conformance.suite.arrange.passwords import given_no_password
+from conformance.suite.arrange.approval_settings import OVERRIDES, given_no_password, of_project
 from conformance.suite.arrange.project_approval_configuration import OVERRIDING
-from conformance.suite.arrange.request_examples import (
-    Area,
-    RequestExample,
-    Values,
-    left_to_the_next_call,
-)
+from conformance.suite.arrange.request_examples import Area, RequestExample, Values, left_to_the_next_call
 from conformance.suite.arrange.reviews import (
     MANY,
     approvers_of,
+    approving,
     created,
     created_for_two,
     essences,
@@ -35,7 +30,6 @@ if TYPE_CHECKING:
 
     from conformance.suite.arrange.places import Place
 
-_APPROVERS = ("approver", "second_approver")
 
 #: By run, where a rule was created once, so that nothing forbids it.
 _overridable: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
@@ -51,12 +45,6 @@ def _merge_request(place: Place) -> Path:
 
 def _rules(place: Place) -> Path:
     return _merge_request(place) / "approval_rules"
-
-
-def _approvers(place: Place) -> list[Caller]:
-    """Return the actors of the profile who may approve."""
-    known = [place.profile.actors[name] for name in _APPROVERS if name in place.profile.actors]
-    return [Caller(current_run(), actor) for actor in known]
 
 
 # -- preparation before a call -----------------------------------------------------------------------------------------
@@ -98,7 +86,7 @@ def _overriding(keeper: Caller, place: Place) -> Values:
 
 def _takes_a_rule(keeper: Caller, place: Place) -> bool:
     """Tell whether the merge request accepts a rule, which is deleted at once."""
-    rules, users = _rules(place), [user_id(caller) for caller in _approvers(place)]
+    rules, users = _rules(place), [user_id(caller) for caller in approving(place)]
     answer = keeper.post(rules, {"name": fresh_name(), "approvals_required": MANY, "user_ids": users})
     if answer.is_served and isinstance(answer.json, dict) and "id" in answer.json:
         keeper.delete(rules / answer.json["id"])
@@ -108,7 +96,7 @@ def _takes_a_rule(keeper: Caller, place: Place) -> bool:
 def _own_rule(keeper: Caller, place: Place) -> Values:
     """Create a rule with users and groups in the merge request."""
     _overriding(keeper, place)
-    users = [user_id(caller) for caller in _approvers(place)]
+    users = [user_id(caller) for caller in approving(place)]
     groups = [place.value("approver_group")] if "approver_group" in place.profile.fixtures else []
     rule = created(keeper, _rules(place), user_ids=users, group_ids=groups)
     return {"approval_rule_id": rule["id"]}
@@ -122,12 +110,12 @@ def _approval_by(keeper: Caller, place: Place, *, given_by_all: bool) -> Values:
         _own_rule(keeper, place)
         named.add(_rules(place))
     approved = approvers_of(keeper, path)
-    for caller in _approvers(place):
+    for caller in approving(place):
         if (user_id(caller) in approved) is not given_by_all:
             caller.post(path / ("approve" if given_by_all else "unapprove")).given_served()
     shown = approvers_of(keeper, path)
     given(
-        all((user_id(caller) in shown) is given_by_all for caller in _approvers(place)),
+        all((user_id(caller) in shown) is given_by_all for caller in approving(place)),
         f"the approvers cannot be brought to {'have' if given_by_all else 'not have'} approved",
     )
     return {}
@@ -174,7 +162,7 @@ def _put_back(keeper: Caller, place: Place, before: Mapping[str, Any]) -> None:
     path = _merge_request(place)
     _for_approvals.get(current_run(), set()).discard(_rules(place))
     now = _approvals(keeper, place)
-    for caller in _approvers(place):
+    for caller in approving(place):
         if (user_id(caller) in now) != (user_id(caller) in before["approvals"]):
             caller.post(path / ("unapprove" if user_id(caller) in now else "approve"))
     keeper.delete_each(_rules(place), set(keeper.list(_rules(place)).ids()) - before["rules"])

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
 
 from conformance.contract.bundle import resolve
 from conformance.target import ownership
@@ -149,10 +148,7 @@ class Prepared:
     @property
     def path(self) -> str:
         """Path below /api/v4, each value encoded as one segment."""
-        path = self.operation.path
-        for name, value in self.path_values.items():
-            path = path.replace(f"{{{name}}}", quote(str(value), safe=""))
-        return path
+        return self.operation.path_with(self.path_values)
 
     def having(self, parameter: Parameter, value: Any) -> Prepared:
         """Return the call with one parameter set to a value."""

@@ -10,8 +10,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from conformance.http.bodies import object_in
 from conformance.results.record import Reason
-from conformance.suite.arrange.approval_settings import OVERRIDES, Settings
-from conformance.suite.arrange.passwords import given_no_password
+from conformance.suite.arrange.approval_settings import OVERRIDES, Settings, given_no_password
 from conformance.suite.arrange.request_examples import ReadBack, same_path
 from conformance.suite.context import NotTested, Run, Unmet, Violation, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, must_settle, project_path, whole_number
@@ -40,8 +39,7 @@ T = TypeVar("T")
 
 
 def given_in_profile(value: T | None, name: str, of: str) -> T:
-    """
-    Return a value of the profile, `name` of the fixture or actor `of`.
+    """Return a value of the profile, `name` of the fixture or actor `of`.
 
     Raise NotTested, with what to add, when the profile does not give it.
     """
@@ -59,6 +57,12 @@ def merge_request_path(project: Fixture, merge_request: Fixture) -> Path:
 def user_id(caller: Caller) -> int:
     """Return the number of an actor; raise NotTested when the profile does not give it."""
     return int(given_in_profile(caller.actor.id if caller.actor else None, "id", caller.name))
+
+
+def approving(place: Place) -> list[Caller]:
+    """Return the actors of the profile who may approve."""
+    actors = place.profile.actors
+    return [Caller(current_run(), actors[name]) for name in ("approver", "second_approver") if name in actors]
 
 
 def password_of(caller: Caller) -> str:
@@ -86,13 +90,7 @@ def in_other_case(rule: Rule) -> str:
     return str(rule["name"]).swapcase()
 
 
-def must_become(
-    read: Callable[[], Any],
-    holds: Callable[[Any], bool],
-    expected: str,
-    *,
-    within: float = 0,
-) -> None:
+def must_become(read: Callable[[], Any], holds: Callable[[Any], bool], expected: str, *, within: float = 0) -> None:
     """Expect a condition on what is read, within the time the target has to settle; `within` as in `must_settle`."""
     must_settle(lambda: holds(read()), expected, lambda: str(read()), within=within)
 

@@ -21,7 +21,7 @@ from conformance.suite.arrange.job_token_scope import (
     scope_path,
 )
 from conformance.suite.arrange.places import Place
-from conformance.suite.arrange.reviews import approvals_put_back, created, merge_request_path
+from conformance.suite.arrange.reviews import approvals_put_back, approving, created, merge_request_path
 from conformance.suite.context import NotTested, Unmet, current_run, current_test
 from conformance.suite.expectations import Caller, Path
 
@@ -127,7 +127,7 @@ def _rule(place: Place, rules: Path) -> Iterator[None]:
 @contextmanager
 def _approvals_of_another_merge_request(place: Place) -> Iterator[None]:
     """Let everybody who may approve have approved another merge request of the project."""
-    merge_request, approvers = _second_merge_request(place), _approvers(place)
+    merge_request, approvers = _second_merge_request(place), approving(place)
     with approvals_put_back(Caller.named("maintainer"), merge_request, *approvers):
         for approver in approvers:
             approver.post(merge_request / "approve")
@@ -199,13 +199,8 @@ def _second_merge_request(place: Place) -> Path:
     return merge_request_path(place.fixture("project"), place.fixture("second_merge_request"))
 
 
-def _approvers(place: Place) -> list[Caller]:
-    actors = place.profile.actors
-    return [Caller(current_run(), actors[name]) for name in ("approver", "second_approver") if name in actors]
-
-
 def _named(place: Place) -> dict[str, list[int]]:
-    numbers = [caller.actor.id for caller in _approvers(place) if caller.actor and caller.actor.id is not None]
+    numbers = [caller.actor.id for caller in approving(place) if caller.actor and caller.actor.id is not None]
     return {"user_ids": numbers} if numbers else {}
 
 

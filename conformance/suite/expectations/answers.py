@@ -7,19 +7,26 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Self
 
-from conformance.http.bodies import parsed
+from conformance.http.bodies import json_in, parsed
 from conformance.http.redaction import beginning
 from conformance.results.record import Reason
-from conformance.suite.bounds import require_number_to_be_taken
 from conformance.suite.context import Unmet, Violation, current_run, current_test
 from conformance.suite.expectations.words import looked
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conformance.contract import Operation
     from conformance.http.exchange import Exchange
 
 _ABSENT: Any = object()
 _SHOWN_BODY, _LONGEST_BODY = 200, 4000
+#: The text sets no bounds to this number: if a larger one is refused, the call is tried with the fewest.
+_NUMBER = "approvals_required"
+_FEWEST = 1
+#: Statuses that refuse a value which a service does not accept.
+_REFUSED = frozenset({400, 409, 422})
+_IN_RULES = "/approval_rules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,31 +152,17 @@ class Answer:
         """Go on only if the call was served; the call is a step of the story here, not what is verified."""
         if not self.exchange.is_success:
             self.given_there()
-            self._look_at_failure()
+            # No state excuses that a right call breaks the service.
+            self._fail_success_if(lambda _: self.exchange.is_broken)
             raise self.unserved(f"{self._what()} was not served: status {self.status}")
-        self._look_at_success()
+        self._fail_success_if(lambda operation: not operation.response_to(self.status))
         return self
 
-    def _look_at_success(self) -> None:
-        """Fail the requirement about an operation's success if it was a success of another kind; the story goes on."""
+    def _fail_success_if(self, is_wrong: Callable[[Operation], bool]) -> None:
+        """Fail the requirement about the operation's success if this answer is a wrong one; the story goes on."""
         call = self.exchange.call
         operation = current_run().validator.operation_of(call.method, call.path)
-        if operation is not None and not operation.response_to(self.status):
-            self._fail_success_of(operation)
-
-    def _look_at_failure(self) -> None:
-        """Fail the requirement for an operation's success if a right call breaks the service; no state excuses it."""
-        call = self.exchange.call
-        operation = current_run().validator.operation_of(call.method, call.path)
-        if (
-            operation is not None
-            and self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-            and self.status != HTTPStatus.NOT_IMPLEMENTED
-        ):
-            self._fail_success_of(operation)
-
-    def _fail_success_of(self, operation: Operation) -> None:
-        if operation.success.requirement is None:
+        if operation is None or operation.success.requirement is None or not is_wrong(operation):
             return
         test, requirement = current_test(), operation.success.requirement
         violation = Violation(f"status {operation.success.status}", f"status {self.status}", self.exchange)
@@ -186,7 +179,7 @@ class Answer:
     def given_there(self) -> None:
         """Go on after a right but refused call only if serving it is owed: nothing left open explains the refusal."""
         current_run().absences.require_answer(self.exchange)
-        require_number_to_be_taken(self.exchange)
+        _require_number_to_be_taken(self.exchange)
 
     @property
     def actor(self) -> str:
@@ -199,3 +192,30 @@ class Answer:
     def _shown(self) -> str:
         text = beginning(self.exchange.body[:_LONGEST_BODY].decode("utf-8", "replace"), _SHOWN_BODY)
         return text or "no body"
+
+
+def _require_number_to_be_taken(exchange: Exchange) -> None:
+    """Raise Unmet when a rule was refused only for its number of approvals, because the text sets no bounds to that."""
+    call, wanted = exchange.call, json_in(exchange.call.body or b"")
+    number = wanted.get(_NUMBER) if isinstance(wanted, dict) else None
+    if (
+        exchange.status not in _REFUSED
+        or not isinstance(number, int)
+        or number <= _FEWEST
+        or _IN_RULES not in call.path
+    ):
+        return
+    with_fewer = _sent_again(exchange, {**wanted, _NUMBER: _FEWEST})
+    # If it is refused only now and then, the number is not the reason.
+    if with_fewer.is_success and _sent_again(exchange, wanted).status in _REFUSED:
+        raise Unmet(Reason.PRECONDITION, f"a rule for {number} approvals is refused, and one for 1 is not: left open")
+
+
+def _sent_again(exchange: Exchange, body: dict[str, Any]) -> Exchange:
+    """Send a call with another body, and remove what it makes."""
+    client, call = current_run().client, exchange.call
+    answer = client.send(call.actor, call.method, call.path, json_body=body)
+    made = answer.served_object.get("id")
+    if call.method == "POST" and made is not None:
+        client.send(call.actor, "DELETE", f"{call.path}/{made}")
+    return answer

@@ -1,5 +1,4 @@
-"""
-Prepares a target: creates worlds with the calls that services of this kind have, and the profile that names them.
+"""Prepares a target: creates worlds with the calls that services of this kind have, and the profile that names them.
 
 It assumes nothing about the target's answers: it looks up what exists before and after each call. So the next call
 completes an interrupted preparation, and nothing is created twice.
@@ -84,8 +83,7 @@ class Provisioned:
 
 
 def provision(order: Order, calls: Calls, secrets: Secrets, tell: Tell = lambda *_: None) -> Provisioned:
-    """
-    Create what is ordered, and return it.
+    """Create what is ordered, and return it.
 
     Raise TargetError when the token is not an administrator's, and UsersRefusedError or NotOursError as worlds do.
     """

@@ -8,15 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from conformance.target.provisioning.blueprint import Blueprint, is_ours
-from conformance.target.provisioning.calls import (
-    ABSENT,
-    MOMENTARY,
-    Calls,
-    Entry,
-    NotOursError,
-    RefusedError,
-    Wanted,
-)
+from conformance.target.provisioning.calls import ABSENT, MOMENTARY, Calls, Entry, NotOursError, RefusedError, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -105,7 +97,7 @@ class Accounts:
     def _token_of_administrator(self, name: str, user_id: int) -> str:
         """Return a token with administrator's rights for an administrator; raise RefusedError when there is none."""
         variable, place = self.names.secret(name, "token"), f"/users/{user_id}/personal_access_tokens"
-        self._revoke_lost(f"/personal_access_tokens?user_id={user_id}", "/personal_access_tokens", user_id)
+        self._revoke_lost("/personal_access_tokens", user_id)
         issued = self._issue(variable, place, {"scopes": _SCOPES_IN_ADMIN_MODE}, [self.administrator])
         if self._is_told_to_be_none(str(issued["token"])):
             raise RefusedError(f"POST {place}: by a token of an administrator, GET /user shows is_admin = false")
@@ -117,7 +109,7 @@ class Accounts:
         variable = self.names.secret(bot.name, "token")
         user = (self.calls.find(known, "/user") or {}) if (known := self.secrets.get(variable)) else {}
         if known is None or not user:
-            self._revoke_lost(path, path)
+            self._revoke_lost(path)
             tokens = [maker.token, self.administrator]
             issued = self._issue(variable, path, {"access_level": _BOT_LEVEL}, tokens)
             known, user = issued["token"], {"id": issued.get("user_id")}
@@ -143,7 +135,7 @@ class Accounts:
         if known and self.calls.get(known, "/user").entry.get("id") == user_id:
             return known
         if kind == "token":  # the second one is made while the first one is good
-            self._revoke_lost(f"/personal_access_tokens?user_id={user_id}", "/personal_access_tokens", user_id)
+            self._revoke_lost("/personal_access_tokens", user_id)
         issued = self._issue(variable, f"/users/{user_id}/personal_access_tokens", {}, [self.administrator])
         return str(issued["token"])
 
@@ -158,22 +150,16 @@ class Accounts:
         self.secrets.keep(variable, issued["token"])
         return issued
 
-    def _revoke_lost(self, listing: str, place: str, user_id: int | None = None) -> list[Entry]:
+    def _revoke_lost(self, place: str, user_id: int | None = None) -> None:
         """Revoke tokens that provisioning created and whose values are lost, as far as the target lists them."""
-        path, _, query = listing.partition("?")
-        asked = dict([query.split("=")]) if query else {}
+        asked = {"user_id": user_id} if user_id is not None else {}
         try:
-            entries = list(self.calls.walk(self.administrator, path, **asked))
+            entries = list(self.calls.walk(self.administrator, place, **asked))
         except RefusedError:
-            return []
-        lost = [
-            entry
-            for entry in entries
-            if is_ours(entry) and not entry.get("revoked") and user_id in {None, entry.get("user_id")}
-        ]
-        for entry in lost:
-            self.calls.remove(self.administrator, f"{place}/{entry['id']}")
-        return lost
+            return
+        for entry in entries:
+            if is_ours(entry) and not entry.get("revoked") and user_id in {None, entry.get("user_id")}:
+                self.calls.remove(self.administrator, f"{place}/{entry['id']}")
 
 
 def require_ours(entry: Entry, what: str) -> Entry:

@@ -102,23 +102,15 @@ class Blueprint:
     def load(cls) -> Blueprint:
         """Read the blueprint that ships with the package."""
         data = data_file("blueprint.yaml")
-        staff = data["staff"]
-        return cls(
-            users=tuple(data["users"]),
-            username_begins_with=data["username_begins_with"],
-            groups={name: Place(**{"name": name, "members": staff, **entry}) for name, entry in data["groups"].items()},
-            projects={name: Place(name=name, **entry) for name, entry in data["projects"].items()},
-            merge_requests=data["merge_requests"],
-            opened_by=data["opened_by"],
-            pushed_to_later=tuple(data["pushed_to_later"]),
-            same_source=data["same_source"],
-            code_owners=data["code_owners"],
-            completions=data["completions"],
-            bots=tuple(_bot(name, entry) for name, entry in data["bots"].items()),
-            protections=tuple(Protection(**entry) for entry in data["protected_branches"]),
-            labels=data["labels"],
-            milestones=tuple(data["milestones"]),
-        )
+        staff, _ = data.pop("staff"), data.pop("guests")  # those who use the latter refer to it
+        protections = tuple(Protection(**entry) for entry in data.pop("protected_branches"))
+        data |= {
+            "groups": {name: Place(**{"name": name, "members": staff, **row}) for name, row in data["groups"].items()},
+            "projects": {name: Place(name=name, **row) for name, row in data["projects"].items()},
+            "bots": tuple(_bot(name, row) for name, row in data["bots"].items()),
+        }
+        plain: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
+        return cls(**plain, protections=protections)
 
 
 def _bot(name: str, entry: Mapping[str, str]) -> BotToken:

@@ -77,9 +77,7 @@ class Answer:
     @property
     def is_broken(self) -> bool:
         """Whether the target failed at a call that it may support: any 5xx except those for unsupported calls."""
-        return (
-            self.status is not None and self.status >= HTTPStatus.INTERNAL_SERVER_ERROR and self.status not in NOT_THERE
-        )
+        return (self.status or 0) >= HTTPStatus.INTERNAL_SERVER_ERROR and self.status not in NOT_THERE
 
     @property
     def entry(self) -> Entry:
@@ -117,7 +115,7 @@ class RefusedError(Exception):
     """The target refuses to create something; the text says what, and how it refused."""
 
 
-class NotOursError(RefusedError):
+class NotOursError(Exception):
     """Something with this name exists, and does not carry the mark of provisioning."""
 
 
@@ -153,8 +151,7 @@ class Calls:
     """Sends calls, and creates what does not exist yet."""
 
     def __init__(self, way: Way, made: Made, patience_seconds: float = 20, settle_seconds: float = 0) -> None:
-        """
-        Take the way to send calls, the list of what was made, and how long to retry what may be refused temporarily.
+        """Take the way to send calls, the list of what was made, and how long to retry what may be refused temporarily.
 
         Each read after a write waits for `settle_seconds`, as in a run; `see_lag` measures how long that must be.
         """
@@ -166,8 +163,7 @@ class Calls:
         self._shows_what_is_made = True
 
     def see_lag(self, look: Callable[[], Entry | None]) -> None:
-        """
-        Measure from a newly created thing how far reads lag behind writes, and wait that long from now on.
+        """Measure from a newly created thing how far reads lag behind writes, and wait that long from now on.
 
         If the thing does not appear for a long time, nothing can be measured, and nobody tries again.
         """
@@ -215,8 +211,7 @@ class Calls:
 
     @staticmethod
     def _repeated(send: Callable[[], Answer], unanswered: int = _AGAIN) -> Answer:
-        """
-        Send an idempotent call; retry until the target itself answers, or a limit is reached.
+        """Send an idempotent call; retry until the target itself answers, or a limit is reached.
 
         `unanswered` limits the retries after no answer at all, each of which may have taken long.
         """
@@ -241,8 +236,7 @@ class Calls:
         return self._repeated(lambda: self._way(token, "POST", path, {}, body), _ONCE_MORE)
 
     def walk(self, token: str, path: str, **query: Any) -> Iterator[Entry]:
-        """
-        Yield the entries of a list, page by page.
+        """Yield the entries of a list, page by page.
 
         The first page is requested without a number, so that targets which only know cursors answer too. Then follows
         the page that the answer names as the next; if it names none, the next number, until a page is empty, refused,
@@ -271,13 +265,16 @@ class Calls:
                 self.get(token, following) if following is not None else self.get(token, path, **query, page=number)
             )
 
+    def first(self, token: str, path: str, key: str, value: Any) -> Entry | None:
+        """Return the first entry of a list that has a value; None when there is none."""
+        return next((entry for entry in self.walk(token, path) if entry.get(key) == value), None)
+
     def ensure(self, wanted: Wanted) -> Entry:
         """Return something that should exist: find it or create it; raise RefusedError as `make` does."""
         return wanted.look_up() or self.make(wanted)
 
     def make(self, wanted: Wanted) -> Entry:
-        """
-        Create something that does not exist yet, and return it.
+        """Create something that does not exist yet, and return it.
 
         It is looked up after each refusal and after a call without an answer, because it may exist. Raise RefusedError
         when nobody may create it.

@@ -8,15 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from conformance.target.provisioning.blueprint import Blueprint
-from conformance.target.provisioning.calls import (
-    UNTIL_KNOWN,
-    Calls,
-    Entry,
-    NotOursError,
-    RefusedError,
-    Wanted,
-    segment,
-)
+from conformance.target.provisioning.calls import UNTIL_KNOWN, Calls, Entry, RefusedError, Wanted, segment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -85,16 +77,13 @@ class Contents:
         return {**found, **heads, "project_id": project["id"]}
 
     def _pushed_to(self, opened: Entry, path: str, branch: str) -> tuple[Entry, Any]:
-        """
-        Return a merge request after one more commit, as soon as it shows this; unchanged when it cannot be pushed.
+        """Return a merge request after one more commit, as soon as it shows this; unchanged when it cannot be pushed.
 
         Also return its branch's HEAD before that, if the service shows it.
         """
         author = self.people["author"].token
         try:
             self._commit(path, branch, author, _file_name(branch, "-later"), f"Another change on {branch}.\n")
-        except NotOursError:
-            raise
         except RefusedError:
             return opened, None
         own, tip = f"{path}/merge_requests/{opened['iid']}", self._tip(path, branch)
@@ -182,9 +171,6 @@ class Contents:
         if wanted.branch:
             self._branch(project, name, owner)
 
-        def find() -> Entry | None:
-            return next((entry for entry in self.calls.walk(owner, path) if entry.get("name") == name), None)
-
         levels = {
             "push_access_level": wanted.push,
             "merge_access_level": wanted.merge,
@@ -196,7 +182,7 @@ class Contents:
                 path=path,
                 tokens=[owner, self.administrator],
                 bodies=[{"name": name, **levels}, {"name": name}],
-                look_up=find,
+                look_up=partial(self.calls.first, owner, path, "name", name),
             )
         )
         return {**found, "project_id": project["id"]}

@@ -1,5 +1,4 @@
-"""
-Fills a profile with what its actors' tokens can read, without an administrator.
+"""Fills a profile with what its actors' tokens can read, without an administrator.
 
 It creates and changes nothing, except integrations if the operator allows them to be tried.
 """
@@ -38,8 +37,7 @@ _PROTECTED = ("protected_branch", "second_protected_branch")
 
 @dataclass
 class Discovery:
-    """
-    Reads a target with the tokens of a profile, and fills the profile.
+    """Reads a target with the tokens of a profile, and fills the profile.
 
     It only chooses places of which `owner` or `maintainer` is a member, so these users must not be members of anything
     that other people use.

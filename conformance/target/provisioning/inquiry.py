@@ -18,8 +18,8 @@ Told = tuple[str, Any]
 _MOST_ASKED = 20
 #: Statuses that are permanent; a 429, for example, is not.
 _REFUSED = frozenset(range(400, 500)) - {408, 425, 429}
-#: The paths below a project, and the names there, that show that it asks for a password.
-_ASKING = {"approvals": "require_password_to_approve", "merge_request_approval_setting": "require_password_to_approve"}
+#: The paths below a project where this name shows that it asks for a password.
+_ASKING, _ASKS = ("approvals", "merge_request_approval_setting"), "require_password_to_approve"
 
 
 def of_service(calls: Calls, token: str, base_url: str) -> Iterator[Told]:
@@ -46,8 +46,7 @@ def token_endpoint(calls: Calls, base_url: str) -> str | None:
 
 
 def is_there(calls: Calls, tokens: Iterable[str], path: str) -> bool:
-    """
-    Tell whether the operation at a path exists: a service that has removed it refuses every caller.
+    """Tell whether the operation at a path exists: a service that has removed it refuses every caller.
 
     If only one of several callers is refused, or the operation fails, it exists; a run tests whether that is right.
     """
@@ -60,23 +59,15 @@ def completions(calls: Calls, token: str, projects: Iterable[Entry]) -> dict[str
     for project in [*projects][:_MOST_ASKED]:
         path = project["path_with_namespace"]
         answer = calls.ask(token, "/code_suggestions/enabled", {"project_path": path})
-        name = (
-            "enabled_project"
-            if answer.is_served
-            else "disabled_project"
-            if answer.status == HTTPStatus.FORBIDDEN
-            else ""
-        )
-        if name:
-            found.setdefault(name, {"path": path})
+        if answer.is_served or answer.status == HTTPStatus.FORBIDDEN:
+            found.setdefault("enabled_project" if answer.is_served else "disabled_project", {"path": path})
         if len(found) > 1:
             break
     return found if "enabled_project" in found else {}
 
 
 def completes(calls: Calls, token: str) -> bool:
-    """
-    Tell whether completions are enabled: if they are switched off, each is refused; gateway errors prove nothing.
+    """Tell whether completions are enabled: if they are switched off, each is refused; gateway errors prove nothing.
 
     If a target refuses completions without optional data, it still has them, and a run reports that.
     """
@@ -88,16 +79,12 @@ def completes(calls: Calls, token: str) -> bool:
 
 def asks_for_password(calls: Calls, token: str, project: int) -> bool:
     """Tell whether a project shows that it asks approvers for their passwords."""
-    for place, name in _ASKING.items():
-        value = calls.get(token, f"/projects/{project}/{place}").entry.get(name)
-        if value is True or (isinstance(value, dict) and value.get("value") is True):
-            return True
-    return False
+    values = (calls.get(token, f"/projects/{project}/{place}").entry.get(_ASKS) for place in _ASKING)
+    return any(value is True or (isinstance(value, dict) and value.get("value") is True) for value in values)
 
 
 def integrations(calls: Calls, token: str, project: int) -> tuple[dict[str, Any], Mapping[str, bool]]:
-    """
-    Try each kind of integration that is not set up on a project, and disable it again.
+    """Try each kind of integration that is not set up on a project, and disable it again.
 
     Return the fixtures for these kinds, and the features that the target therefore lacks.
     """

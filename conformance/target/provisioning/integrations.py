@@ -78,8 +78,7 @@ class Trial:
         return cls(calls, token, newer if calls.get(token, newer).is_served else older)
 
     def described(self, kind: Kind) -> dict[str, Any] | None:
-        """
-        Try a kind and return its description for the profile; None when the target does not know it.
+        """Try a kind and return its description for the profile; None when the target does not know it.
 
         Raise RefusedError when it is refused, but not like an unknown kind, because then it may exist.
         """
@@ -120,8 +119,7 @@ class Trial:
             time.sleep(_PAUSE_SECONDS)
 
     def _shown_after(self, kind: Kind, settings: Mapping[str, Any], *, active: bool) -> dict[str, str]:
-        """
-        Set some parameters together or, if they are refused together, those that are accepted one by one.
+        """Set some parameters together or, if they are refused together, those that are accepted one by one.
 
         Return all shown values as text, because services may use different types. Values that were accepted get time to
         appear.
@@ -185,8 +183,7 @@ def _entry(kind: Kind, has: set[str], *, switchable: bool) -> dict[str, Any]:
 
 
 def fixtures_from(found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """
-    Return the fixtures for integrations, given the description of each by its slug.
+    """Return the fixtures for integrations, given the description of each by its slug.
 
     The list has as few integrations as possible that together have all parameters and events, and one more whose name
     begins with the name of another. Kinds with a fixture of their own are taken from the rest, if possible.
@@ -213,8 +210,7 @@ _EVENTS_OF_SOME = {"group_mention_events": "group_mentions_events", "incident_ev
 
 
 def features_from(found: Mapping[str, dict[str, Any]], refused: Container[str] = ()) -> dict[str, bool]:
-    """
-    Return the features that the descriptions, by slug, prove or disprove.
+    """Return the features that the descriptions, by slug, prove or disprove.
 
     The features that `unclear` names are left out.
     """
@@ -227,8 +223,7 @@ def features_from(found: Mapping[str, dict[str, Any]], refused: Container[str] =
 
 
 def unclear(found: Mapping[str, dict[str, Any]], refused: Mapping[str, str]) -> dict[str, str]:
-    """
-    Return, by fixture, why nobody can say whether the target has such an integration.
+    """Return, by fixture, why nobody can say whether the target has such an integration.
 
     Its kinds exist, or were refused as if they did, but do not have what the fixture needs. That may be a fault, so
     the operator must say whether the target has none.

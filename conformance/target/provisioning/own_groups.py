@@ -1,5 +1,4 @@
-"""
-Groups that a run makes for itself, for effects that no call can undo: they disappear with the group.
+"""Groups that a run makes for itself, for effects that no call can undo: they disappear with the group.
 
 They lie in the group of the profile that they replace, or at the top level if only such groups have rules on the
 target. They are used if all actors get the same answers there. A group that could not be removed is used again.
@@ -267,8 +266,7 @@ class _Groups:
 
 
 def removed(calls: Calls, profile: Profile, group: OwnGroup) -> str | None:
-    """
-    Remove a group that a run made, if it still exists; return the reason if that fails.
+    """Remove a group that a run made, if it still exists; return the reason if that fails.
 
     A group that the target will delete later by itself counts as removed. Raise TargetError when no answer comes.
     """

@@ -111,8 +111,7 @@ def _merge_request(name: str, entry: Entry, world: World) -> Data:
 
 
 def with_additions(data: Data, known: Any) -> Data:
-    """
-    Return a profile with the operator's additions from `known`, an older profile of the same target.
+    """Return a profile with the operator's additions from `known`, an older profile of the same target.
 
     Additions are: things that no call makes, their features, the version, and other keys, such as limits.
     """

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from conformance.contract.yaml_files import first_problem
 from conformance.errors import UsageError
+from conformance.http.bodies import with_values
 from conformance.target.fit_secrets import is_name_of_secret, may_be_key
 from conformance.target.names import ACTORS, FEATURES, FIXTURES, PLURALS
 from conformance.target.provisioning.blueprint import MARK, Blueprint, Names
@@ -43,8 +44,7 @@ def needed(base_url: str, worlds: int, prefix: str, known: Data | None) -> Data:
 
 
 def provided_by(command: Sequence[str], request: Data) -> Data:
-    """
-    Run a program with the request on its standard input, and return what it writes to its standard output.
+    """Run a program with the request on its standard input, and return what it writes to its standard output.
 
     Raise UsageError when it cannot be run, fails, or does not write the data of a profile.
     """
@@ -73,8 +73,7 @@ def provided_by(command: Sequence[str], request: Data) -> Data:
 
 
 def without_secrets(data: Data, prefix: str, secrets: Secrets) -> Data:
-    """
-    Return the data of a profile with variables instead of secrets; `secrets` keeps these.
+    """Return the data of a profile with variables instead of secrets; `secrets` keeps these.
 
     Secrets are: texts below keys that name secrets, at any depth; headers that may be keys; and the password in an
     address.
@@ -99,16 +98,8 @@ def without_password(data: Data, prefix: str, secrets: Secrets) -> Data:
         return data
     hidden = _Hiding(Names(prefix, 1), secrets).address(data["base_url"], "base_url")
     before, after = (urlsplit(url).netloc for url in (data["base_url"], hidden))
-    replaced: Data = _with(data, before, after)
+    replaced: Data = with_values(data, lambda one: one.replace(before, after) if isinstance(one, str) else one)
     return replaced
-
-
-def _with(value: Any, before: str, after: str) -> Any:
-    if isinstance(value, dict):
-        return {key: _with(entry, before, after) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_with(entry, before, after) for entry in value]
-    return value.replace(before, after) if isinstance(value, str) else value
 
 
 def _world(world: Data, names: Names, secrets: Secrets) -> Data:

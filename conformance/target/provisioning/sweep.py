@@ -33,8 +33,7 @@ class Removal:
 def sweep(
     calls: Calls, administrator: str, prefix: str, tell: Callable[[Removal], None], at_once: int = 1
 ) -> Sequence[Removal]:
-    """
-    Remove personal projects, then groups with a prefix and all their contents, then the users, several in parallel.
+    """Remove personal projects, then groups with a prefix and all their contents, then the users, several in parallel.
 
     Return the results. A group that contains something that provisioning did not make is kept. Raise RefusedError when
     the target does not list groups or users, and TargetError when a run uses one of the worlds.

@@ -11,15 +11,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.target.ownership import UNUSED_ID
 from conformance.target.provisioning.accounts import Accounts, Person, UsersRefusedError, require_ours
 from conformance.target.provisioning.blueprint import OWNER_LEVEL, Blueprint
-from conformance.target.provisioning.calls import (
-    OF_GATEWAYS,
-    Calls,
-    Entry,
-    NotOursError,
-    RefusedError,
-    Wanted,
-    segment,
-)
+from conformance.target.provisioning.calls import OF_GATEWAYS, Calls, Entry, RefusedError, Wanted, segment
 from conformance.target.provisioning.contents import SIGNS, Contents
 from conformance.target.provisioning.draft import PATHS
 
@@ -35,8 +27,7 @@ _OPENNESS = ("private", "internal", "public")
 
 @dataclass
 class World:
-    """
-    A world, as far as it has been created.
+    """A world, as far as it has been created.
 
     What a target refuses is left out and recorded in `refused`, together with all that depends on it.
     """
@@ -123,8 +114,6 @@ class World:
         def run() -> None:
             try:
                 make(*arguments)
-            except NotOursError:
-                raise
             except RefusedError as error:
                 self.refused[name] = str(error)
             except KeyError as error:
@@ -138,8 +127,6 @@ class World:
     def _user(self, name: str) -> None:
         try:
             self.people[name] = self.accounts.user(name)
-        except NotOursError:
-            raise
         except RefusedError as error:
             if name != "admin":
                 raise UsersRefusedError(str(error)) from error
@@ -200,8 +187,6 @@ class World:
         try:
             usual = replace(place, numbered=False, capital=False)
             group = self._unusual(place, usual, more) or self._place("group", usual, more, {})
-        except NotOursError:
-            raise
         except RefusedError:
             if not place.or_on_top:
                 raise
@@ -215,12 +200,9 @@ class World:
         """Create a group with an unusual path; None when it exists with the usual one, or such a path is refused."""
         if place == usual or self._find_place("group", self._full_path(usual)):
             return None
-        try:
+        with suppress(RefusedError):
             return self._place("group", place, more, {})
-        except NotOursError:
-            raise
-        except RefusedError:
-            return None
+        return None
 
     def _members(self, path: str, place: Place) -> None:
         owner = self.people[place.by]
@@ -297,16 +279,12 @@ class World:
     def _in_export_group(self, kind: str, key: str, title: str, *ways: Mapping[str, Any]) -> str:
         path, owner = f"/groups/{self.groups['export_group']['id']}/{kind}", self.people["owner"].token
         shown = self.names.title(title)
-
-        def find() -> Entry | None:
-            return next((entry for entry in self.calls.walk(owner, path) if entry.get(key) == shown), None)
-
         wanted = Wanted(
             what=f"{kind} {shown}",
             path=path,
             tokens=[owner, self.administrator],
             bodies=[{key: shown, **more} for more in ways],
-            look_up=find,
+            look_up=partial(self.calls.first, owner, path, key, shown),
             waits_after=OF_GATEWAYS,
         )
         make = self.calls.make if "export_group" in self._new else self.calls.ensure
@@ -359,17 +337,12 @@ class World:
         keeper = next((token for token in tokens if self.calls.get(token, path).is_served), None)
         if keeper is None:
             return
-
-        def lists_branches() -> Entry | None:
-            return next((rule for rule in self.calls.walk(keeper, path) if rule.get("protected_branches")), None)
-
-        def find() -> Entry | None:
-            return next((rule for rule in self.calls.walk(keeper, path) if rule.get("name") == name), None)
-
+        find = partial(self.calls.first, keeper, path, "name", name)
         body = {"name": name, "approvals_required": 1, "user_ids": [self.people["approver"].id]}
         self.calls.ensure(Wanted(what=f"rule {name}", path=path, tokens=[keeper], bodies=[body], look_up=find))
         if "branch_rule_project branch" not in self.refused:
-            self.rules_shown["group_branch_rules"] = lists_branches() is not None
+            rules = self.calls.walk(keeper, path)
+            self.rules_shown["group_branch_rules"] = any(rule.get("protected_branches") for rule in rules)
 
     def _completion(self, name: str, place: str) -> None:
         """Switch code completion on or off for a project, and check whether the target shows that."""
