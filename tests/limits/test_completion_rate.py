@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import pytest
 from conformance.suite.arrange.code_completion import CHECK, COMPLETIONS, FILE, UNKNOWN_PATH, completion
 from conformance.suite.context import current_run
 from conformance.suite.expectations import given, must, verifies
-from conformance.suite.load import idle, send_load
+from conformance.suite.load import ROUNDS, at_once, idle, send_load
 
 if TYPE_CHECKING:
     from conformance.suite.expectations import Answer, Caller
@@ -33,27 +34,25 @@ UNAVAILABLE = 503
 
 @pytest.mark.slow
 @pytest.mark.calls_area("code-completion")
-def test_a_user_gets_sixty_completions_a_minute(developer: Caller, maintainer: Caller, anonymous: Caller) -> None:
+def test_a_user_gets_sixty_completions_a_minute(
+    developer: Caller, maintainer: Caller, owner: Caller, anonymous: Caller
+) -> None:
     """Only valid requests, all within one minute: those that fall into a second window are included."""
     given(developer.target_declares("code_completion"), "the target does not declare code_completion")
     projects = of_projects(maintainer, developer)  # no test before this one may use up the rate limit
     idle(MINUTE + 1)
     # Checking whether a project has completions does not count as a completion.
     send_load(developer, CHECK, {"project_path": UNKNOWN_PATH}, count=CHECKS)
+    others = at_the_same_moment(maintainer, owner)
     started = time.monotonic()
     # The limit is per user, for any content, any project and any intent.
     files = [{**FILE, "file_name": f"greeting_{number}.py"} for number in range(3)]
     bodies = [completion(current_file=file, **of, **by) for file, of, by in product(files, projects, INTENTS)]
     first = send_load(developer, COMPLETIONS, *bodies, count=SERVED_A_MINUTE)
     more = send_load(developer, COMPLETIONS, *bodies, count=ADMITTED_AT_MOST - SERVED_A_MINUTE + MARGIN)
-    # The limit is per user, in whichever header the token is sent, and with whichever token.
-    apart = {
-        what: times
-        for what, headers in {"by bearer": bearer(developer), "by another token": another_token()}.items()
-        if headers and (times := counted_apart(developer, anonymous, headers))
-    }
+    apart = tokens_counted_apart(developer, anonymous)
     by_bearer = send_load(anonymous, COMPLETIONS, *bodies, count=ADMITTED_AT_MOST + MARGIN, headers=bearer(developer))
-    neighbour = send_load(maintainer, COMPLETIONS, completion())[0]
+    others.append(completed(maintainer))
     seconds = time.monotonic() - started
     served = sum(answer.is_served for answer in [*first, *more])
     in_all = served + sum(answer.is_served for answer in by_bearer)
@@ -74,17 +73,31 @@ def test_a_user_gets_sixty_completions_a_minute(developer: Caller, maintainer: C
         must(not apart, "one rate for a user, by whichever token", f"refused and at once served: {apart} times")
     with verifies("limits.completions.served-below-rate", go_on=True):
         early = [answer for answer in first if answer.exchange.status in codes]
-        must(
-            not early,
-            f"the first {SERVED_A_MINUTE} served",
-            f"{len(early)} refused",
-            *(answer.exchange for answer in early[:1]),
-        )
+        shown = [answer.exchange for answer in early[:1]]
+        must(not early, f"the first {SERVED_A_MINUTE} served", f"{len(early)} refused", *shown)
     with verifies("limits.completions.per-user", go_on=True):
-        must_not_be_over_the_rate(neighbour, codes)
+        for answer in others:
+            must_not_be_over_the_rate(answer, codes)
     idle(MINUTE + 1)
     with verifies("limits.completions.window"):
-        must_not_be_over_the_rate(send_load(developer, COMPLETIONS, completion())[0], codes)
+        must_not_be_over_the_rate(completed(developer), codes)
+
+
+def at_the_same_moment(one: Caller, other: Caller) -> list[Answer]:
+    """Let two users request completions at once, a few times; each has a rate of their own."""
+    return [answer for _ in range(ROUNDS) for answer in at_once(partial(completed, one), partial(completed, other))]
+
+
+def tokens_counted_apart(caller: Caller, anonymous: Caller) -> dict[str, int]:
+    """Return by which other header or token the user is served although the limit is reached, and how often."""
+    ways = {"by bearer": bearer(caller), "by another token": another_token()}
+    found = {what: counted_apart(caller, anonymous, headers) for what, headers in ways.items() if headers}
+    return {what: times for what, times in found.items() if times}
+
+
+def completed(caller: Caller) -> Answer:
+    """Request one completion; a 429 is an answer like any other."""
+    return send_load(caller, COMPLETIONS, completion())[0]
 
 
 def served_within_the_minute(caller: Caller, bodies: list[dict[str, Any]], started: float) -> int:

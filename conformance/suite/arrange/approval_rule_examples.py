@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from conformance.target import Fixture
 
 _FEWEST = 3
-_TWO_DIGITS = 11
+_TWO_DIGITS = 10
 
 
 @dataclass(frozen=True)
