@@ -65,6 +65,12 @@ class KnownReads:
             self._age += 1
             self._of_test.clear()
 
+    def forget_everything(self) -> None:
+        """Forget also what earlier tests have read, because a write may have changed more than it should."""
+        self.forget()
+        with self._lock:
+            self._put_back.clear()
+
     def see(self, exchange: Exchange) -> None:
         """Forget everything that a call may have changed, whatever the answer was."""
         call = exchange.call

@@ -26,8 +26,8 @@ MARGIN = 5
 CHECKS = 10
 #: How often a token is tried alternately in either header.
 TURNS = 6
-#: When more are requested in the same minute, in seconds after its beginning: by then, a shorter window would be over.
-LATER = (20, 40)
+#: The seconds before more are requested in the same minute: after each, a shorter window would be over.
+PAUSES = (20, 20)
 INTENTS: tuple[dict[str, str], ...] = ({}, {"intent": "completion"}, {"intent": "generation"})
 UNAVAILABLE = 503
 
@@ -103,8 +103,8 @@ def completed(caller: Caller) -> Answer:
 def served_within_the_minute(caller: Caller, bodies: list[dict[str, Any]], started: float) -> int:
     """Return how many completions are served later in the same minute; 0 if that took longer than the minute."""
     served = 0
-    for moment in LATER:
-        idle(max(0, started + moment - time.monotonic()))
+    for pause in PAUSES:
+        idle(pause)
         answers = send_load(caller, COMPLETIONS, *bodies, count=SERVED_A_MINUTE + MARGIN)
         served += sum(answer.is_served for answer in answers)
     return served if time.monotonic() - started < MINUTE else 0

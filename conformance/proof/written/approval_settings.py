@@ -71,6 +71,17 @@ for place, kind in KINDS.items():
         )
     )
 
+    def ends_selective_removals(service: Service, kind: type = kind) -> None:
+        changing(service, kind, lambda _, wanted: {Setting.SELECTIVE_REMOVALS: False, **wanted})
+
+    fault(f"approval-settings.{place}.update.leaves-unsent")(
+        named(
+            f"update_of_a_{place}_ends_selective_removals",
+            "selective_code_owner_removals is switched off unless it is sent.",
+            ends_selective_removals,
+        )
+    )
+
     def first_alone(service: Service, kind: type = kind) -> None:
         changing(service, kind, lambda _, wanted: dict(list(wanted.items())[:1]))
 

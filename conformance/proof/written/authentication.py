@@ -8,7 +8,7 @@ from conformance.proof.faults import fault
 from conformance.proof.tampering import altering, around, done_and_refused, is_route, let_in
 from conformance.reference.errors import UnauthorizedError
 from conformance.reference.http import ok
-from conformance.reference.identity import Visibility
+from conformance.reference.identity import Project, Role, Visibility
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -194,3 +194,20 @@ def refusal_holds_the_completion(service: Service) -> None:
             response.status = 401
 
     altering(service, COMPLETE, refuse)
+
+
+@fault("job-token-scope.authorization.maintainer-is-served")
+def role_in_the_group_goes_first(service: Service) -> None:
+    """Whoever has a role in the group of a project has that role in the project, and no higher one."""
+    identities = service.identities
+
+    def make(role_in: Any) -> Any:
+        def of_the_group_first(user: Any, subject: Any) -> Role:
+            around_it = identities.groups.get(subject.namespace_id) if isinstance(subject, Project) else None
+            inherited: Role = role_in(user, around_it) if around_it is not None else Role.NONE
+            found: Role = inherited or role_in(user, subject)
+            return found
+
+        return of_the_group_first
+
+    around(identities, "role_in", make)

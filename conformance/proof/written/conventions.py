@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +32,7 @@ GROUP_SETTINGS = "/groups/:id/merge_request_approval_setting"
 PROJECT_RULES = "/projects/:id/approval_rules"
 SCOPE = "/projects/:id/job_token_scope"
 ALLOWLIST = f"{SCOPE}/allowlist"
+_PAGE_AND_SIZE = (rb"(?:^|&)page=(\d+)", rb"per_page=(\d+)")
 
 
 # -- requests and answers ----------------------------------------------------------------------------------------------
@@ -80,6 +83,17 @@ def settings_are_read_as_nothing(service: Service) -> None:
 def settings_are_read_without_a_body(service: Service) -> None:
     """Reading the approval settings of a project answers 200 without a body."""
     answering(service, f"GET {PROJECT_SETTINGS}", lambda _: True, Response)
+
+
+@fault("conventions.responses.are-json", operation="getProjectApprovalSettings")
+def settings_begin_with_a_byte_order_mark(service: Service) -> None:
+    """The approval settings of projects have a byte order mark before the JSON."""
+
+    def marked(_: Request, response: Response) -> None:
+        response.raw = codecs.BOM_UTF8 + json.dumps(response.content).encode()
+        response.content, response.has_content = None, False
+
+    altering(service, f"GET {PROJECT_SETTINGS}", marked)
 
 
 @fault("conventions.responses.content-type", operation="getProjectApprovalSettings")
@@ -327,6 +341,20 @@ def last_page_is_never_reached(service: Service) -> None:
 
 
 @fault("conventions.pagination.whole-list", operation="listProjectApprovalRules")
+def page_numbers_are_compared_as_texts(service: Service) -> None:
+    """If a project's approval rules fill ten pages or more, the pages 2 to 9 are empty."""
+    area = service.project_approval_rules
+
+    def without(request: Request, response: Response) -> None:
+        page, size = (int(found[1]) if (found := re.search(name, request.query)) else 1 for name in _PAGE_AND_SIZE)
+        last = -(-len(area.rules(request.project)) // max(size, 1))
+        if page <= last and str(page) > str(last):
+            response.content = []
+
+    altering(service, f"GET {PROJECT_RULES}", without)
+
+
+@fault("conventions.pagination.whole-list", operation="listProjectApprovalRules")
 def pages_overlap(service: Service) -> None:
     """Each page of a project's approval rules after the first begins with the last entry of the previous one."""
     seen: list[Any] = []
@@ -345,4 +373,4 @@ def pages_overlap(service: Service) -> None:
 @fault("conventions.pagination.beyond-the-end", operation="listProjectApprovalRules")
 def behind_the_end_the_list_begins_anew(service: Service) -> None:
     """Far after the last page of a project's approval rules, the first one is returned again."""
-    with_query(service, lambda query: re.sub(rb"(^|&)page=([7-9]|\d\d+)", rb"\1page=1", query))
+    with_query(service, lambda query: re.sub(rb"(^|&)page=(1[5-9]|[2-9]\d|\d{3,})", rb"\1page=1", query))

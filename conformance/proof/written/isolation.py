@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from conformance.proof.faults import fault
 from conformance.proof.tampering import afterwards, handling
 from conformance.reference.areas.approval_rule_records import Level
+from conformance.reference.errors import ApiError
+from conformance.reference.identity import Project
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,6 +51,36 @@ def addition_of_a_group_switches_the_limit_off(service: Service) -> None:
         scopes.scopes[project.id] = replace(scopes.of(project), inbound_enabled=False)
 
     afterwards(scopes, "add_group", switch_off)
+
+
+@fault("job-token-scope.leaves-the-rest", operation="addProjectToJobTokenAllowlist")
+def refused_addition_takes_the_limit_back(service: Service) -> None:
+    """If an addition to the allowlist is refused, the limit of the project is switched off."""
+    scopes = service.job_token_scope
+
+    def make(handler: Any) -> Any:
+        def adding(request: Any) -> Any:
+            try:
+                return handler(request)
+            except ApiError:
+                scopes.scopes[request.project.id] = replace(scopes.of(request.project), inbound_enabled=False)
+                raise
+
+        return adding
+
+    handling(service, "POST /projects/:id/job_token_scope/allowlist", make)
+
+
+@fault("approval-settings.leaves-the-rest", operation="updateProjectApprovalSettings")
+def settings_put_the_limit_back(service: Service) -> None:
+    """A change of a project's approval settings switches the limit of its job tokens off."""
+    scopes = service.job_token_scope
+
+    def switch_off(_: Any, subject: Any, __: Any) -> None:
+        if isinstance(subject, Project):
+            scopes.scopes[subject.id] = replace(scopes.of(subject), inbound_enabled=False)
+
+    afterwards(service.approval_settings, "change", switch_off)
 
 
 @fault("code-completion.leaves-the-rest", operation="createCompletion")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import around, does_nothing
+from conformance.proof.tampering import around, does_nothing, handling
 from conformance.reference.errors import ThrottledError
 
 if TYPE_CHECKING:
@@ -50,6 +52,32 @@ def rate_is_twice_as_high(service: Service) -> None:
 def more_are_served_than_two_windows_admit(service: Service) -> None:
     """A user gets 123 completions per minute before a refusal."""
     limited(service, 123)
+
+
+@rated("limits.completions.refused-above-rate")
+def minute_has_ten_seconds(service: Service) -> None:
+    """A user gets 60 completions in ten seconds."""
+    service.code_completion.in_window = lambda moment, now: now - moment < 10  # type: ignore[method-assign]
+
+
+@rated("limits.completions.refused-above-rate")
+def each_intent_has_a_rate_of_its_own(service: Service) -> None:
+    """A user gets 60 completions per minute with each intent, and 60 without one."""
+    intents: list[object] = []
+
+    def remember(handler: Any) -> Any:
+        def completing(request: Any) -> Any:
+            intents[:] = [json.loads(request.body).get("intent")]
+            return handler(request)
+
+        return completing
+
+    handling(service, "POST /code_suggestions/completions", remember)
+    around(
+        service.code_completion,
+        "count",
+        lambda count: lambda caller: count(replace(caller, id=hash((caller.id, *intents)))),
+    )
 
 
 @rated("limits.completions.served-below-rate")

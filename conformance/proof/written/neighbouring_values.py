@@ -145,6 +145,16 @@ def deep_paths_have_no_settings(service: Service) -> None:
 
 
 @fault("conventions.project-id.encoded-subgroup-path")
+def paths_are_looked_up_in_lower_case(service: Service) -> None:
+    """The path that is sent is put in lower case, and the known one is not."""
+    around(
+        service.identities,
+        "find_project",
+        lambda find: lambda reference: find(reference) if reference == reference.lower() else None,
+    )
+
+
+@fault("conventions.project-id.encoded-subgroup-path")
 def deep_paths_set_up_elsewhere(service: Service) -> None:
     """An integration is set up in another project when a project in a subgroup is named by its path."""
     elsewhere = str(service.world.one("sibling_project").id)

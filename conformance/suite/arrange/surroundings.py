@@ -68,6 +68,7 @@ class Surroundings:
         """Remove all of it, the last first."""
         while self._made:
             self._made.popitem()[1].close()
+        current_run().known_reads.forget_everything()  # a write that reached too far may have changed any of it
 
 
 @contextmanager
