@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 Step = Callable[[], None]
 
 _REAUTHENTICATION = "require_reauthentication_to_approve"
-_OPENNESS = ("private", "internal", "public")
+#: For each visibility, what is tried in turn: some targets offer fewer, and inner places may not exceed outer ones.
+_VISIBILITIES = {
+    "private": ("private",),
+    "internal": ("internal", "public", "private"),
+    "public": ("public", "internal", "private"),
+}
 
 
 @dataclass
@@ -67,7 +72,7 @@ class World:
     @property
     def lacks_public_projects(self) -> bool:
         """Whether the public project was created, but is not public."""
-        return self.projects.get("public_project", {}).get("visibility") in _OPENNESS[:-1]
+        return self.projects.get("public_project", {}).get("visibility") in ("private", "internal")
 
     def stages(self) -> Sequence[tuple[str, Sequence[Step]]]:
         """Return the stages in their order; the steps of a stage may run in any order."""
@@ -158,8 +163,7 @@ class World:
     def _place(self, kind: str, place: Place, more: Mapping[str, Any], wished: Mapping[str, Any]) -> Entry:
         full_path = self._full_path(place)
         base = {"name": self.names.shown(place.namesake or place.name), "path": full_path.rpartition("/")[2], **more}
-        # Inner places may not be more visible than outer ones, and some targets offer fewer visibilities.
-        levels = reversed(_OPENNESS[: _OPENNESS.index(place.visibility) + 1])
+        levels = _VISIBILITIES[place.visibility]
         described = {"description": f"{place.name.replace('_', ' ').capitalize()} of a conformance run: {SIGNS}"}
         ways = [*({**wished, "visibility": level} for level in levels), wished, {}]
         told = [described, {}] if place.described else [{}]
