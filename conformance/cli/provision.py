@@ -20,6 +20,7 @@ from conformance.errors import ExitCode, TargetError, UsageError
 from conformance.http.client import Client
 from conformance.http.redaction import keep_in
 from conformance.http.settings import AT_ONCE, ClientSettings, without_userinfo
+from conformance.results.grouping import grouped
 from conformance.results.text import plural
 from conformance.target.names import FEATURES
 from conformance.target.profile import base_url_from, profile_from_yaml
@@ -38,6 +39,12 @@ if TYPE_CHECKING:
     from conformance.target.provisioning.profiles import ByHand, Data
 
 _PREFIX = re.compile(r"[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?")
+#: What is written behind a thing that needs another one, and the part of a refusal that names one thing alone.
+_NEEDS, _OF_ONE = re.compile(r"needs \w+, which could not be made$"), re.compile(r" \([^)]*\)")
+_OTHER_WAYS = (
+    "`conformance target --discover` fills one with what tokens you have may read, and `conformance provision --with "
+    "PROGRAM` lets a program of yours make what is needed"
+)
 _HEADING = """\
 # Made by `conformance provision`. Tokens and passwords are in {secrets}; this file holds none and may be shared.
 # Check it with `conformance target --check {name}`, test with `conformance run --target {name}`.
@@ -112,8 +119,7 @@ def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
         except UsersRefusedError as error:
             raise TargetError(
                 f"The service does not let users be made, or tokens for them ({error}). Two other ways lead to a "
-                "profile: `conformance target --discover` fills one with what tokens you have may read, and "
-                "`conformance provision --with PROGRAM` lets a program of yours make what is needed."
+                f"profile: {_OTHER_WAYS}."
             ) from error
         except KeyboardInterrupt:
             click.echo("Run the same command again: it continues where it stopped.", err=True)
@@ -275,11 +281,23 @@ def _say_what_is_lacking(features: Mapping[str, bool]) -> None:
         click.echo(f"  {name}: {FEATURES[name]}")
 
 
+def _refusals(refused: Mapping[str, str]) -> Iterator[str]:
+    """Yield the refusals in lines: things that were refused alike stand together, and so do those that need them."""
+    waiting = [name for name, reason in refused.items() if _NEEDS.match(reason)]
+    alike = grouped((_OF_ONE.sub("", reason, 1), name) for name, reason in refused.items() if name not in waiting)
+    for reason, names in alike.items():
+        yield f"{names[0]}: {refused[names[0]]}" if len(names) == 1 else f"{', '.join(names)}: {reason}"
+    if waiting:
+        yield f"{', '.join(waiting)}: they need what could not be made"
+
+
 def _say_what_is_left(left: Sequence[ByHand], refused: Mapping[str, str], unclear: Mapping[str, str]) -> None:
     if refused:
         click.echo("\nThe service refused to make:")
-        for name, reason in refused.items():
-            click.echo(f"  {name}: {reason}")
+        for line in _refusals(refused):
+            click.echo(f"  {line}")
+    if "project" in refused:
+        click.echo(f"\nWithout `project` most is not tested. Two other ways lead to a profile: {_OTHER_WAYS}.")
     if unclear:
         click.echo("\nNot found, and not seen to be missing. Where the service has none, say so in the profile:")
         for name, reason in unclear.items():

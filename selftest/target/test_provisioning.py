@@ -270,6 +270,20 @@ def test_a_token_without_administrator_rights_gets_a_message_about_other_ways() 
 # -- the commands ------------------------------------------------------------------------------------------------------
 
 
+def test_what_a_service_refuses_alike_is_told_in_one_line_with_other_ways_to_a_profile(
+    conformance: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    service = lacking({"POST /groups"}, NoRouteError, prepared_service(version=VERSION))
+    with serving(service) as (_, base_url):
+        (tmp_path / "admin.token").write_text(service.administrator.token)
+        where = ("--base-url", base_url, "--admin-token-file", "admin.token", "--prefix", "half-built")
+        made = conformance("provision", *where)
+    refused, waiting = (line for line in made.out.splitlines() if "POST /groups" in line or "they need what" in line)
+    assert "sibling_group, " in refused
+    assert "sibling_project, " in waiting
+    assert "conformance target --discover" in made.out
+
+
 def test_the_command_writes_a_profile_without_secrets(conformance: Callable[..., Outcome], tmp_path: Path) -> None:
     with serving() as (service, base_url):
         (tmp_path / "admin.token").write_text(service.administrator.token + "\n")

@@ -46,7 +46,7 @@ def _ids_and_paths(story: Story) -> None:
     story.call("maintainer", "GET", f"/projects/{2**32 + story.world.one('project').id}/job_token_scope")
     story.call("maintainer", "GET", f"{at_path(story, 'project')}-2/job_token_scope")
     story.call("maintainer", "GET", f"{at_path(story, 'subgroup_project')}/job_token_scope")
-    story.call("owner", "GET", "/groups/subgroup/approval_rules")
+    story.call("owner", "GET", "/groups/Subgroup/approval_rules")
     decoded_once = at_path(story, "project").replace("%", "%25")
     story.call("maintainer", "GET", f"{decoded_once}/job_token_scope")
 

@@ -48,7 +48,7 @@ def _rules_of_two_groups(story: Story) -> None:
         story.call("owner", "PUT", f"{group}/approval_rules/{number}", {"name": "Changed by the group"})
     story.call("maintainer", "GET", f"{at(story, 'project')}/approval_rules?page=1&per_page=50")
     story.call("owner", "GET", f"{other}/approval_rules?page=1&per_page=50")
-    story.call("owner", "GET", "/groups/subgroup/approval_rules")
+    story.call("owner", "GET", "/groups/Subgroup/approval_rules")
 
 
 def _rules_of_other_levels(story: Story) -> None:
