@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 SHOWN_FAILURES = 5
 
 _SHOWN_CAUSES = 3
+#: So many results that differ when tried again have one cause more often than many.
+_MANY_UNSTEADY = 5
 #: Of a failure in one line: characters of what was expected and of what came, and of all.
 _SHOWN_PART, _SHOWN_FAILURE = 100, 500
 #: The verdicts that owed requirements may have; other requirements have them too.
@@ -225,6 +227,12 @@ class Facts:
         absent = dict.fromkeys(check.place or "" for check in failed if check.reason is Reason.OPERATION_ABSENT)
         if absent:
             found["not there"] = f"{plural(len(absent), 'operation')} ({', '.join(absent)}): each fails one requirement"
+        unsteady = len(self.result.rows_with(Verdict.UNSTABLE))
+        if unsteady >= _MANY_UNSTEADY:
+            advice = (
+                "if reads lag behind writes (a cache, a replica), write limits: {settle_seconds: 5} into the profile"
+            )
+            found["unsteady"] = f"{unsteady} results were different when their tests ran once more; {advice}"
         if footer and footer.left:
             found["left on the target"] = "; ".join(footer.left)
         return found

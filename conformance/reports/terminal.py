@@ -26,7 +26,7 @@ _SHOWN_GAPS = 5
 _SHOWN_CAUSES, _SHOWN_DETAIL = 3, 160
 _SHOWN_WORDS = 500
 #: Parts of the headline that make a run incomplete; the verdict itself names the selection.
-_SAID_IN_BRIEF = ("forced", "not there", "deselected", "not begun", "left on the target")
+_SAID_IN_BRIEF = ("forced", "not there", "deselected", "not begun", "unsteady", "left on the target")
 _WIDTH = 110
 _RED, _GREEN, _YELLOW, _BOLD, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
 _COLOURS = {

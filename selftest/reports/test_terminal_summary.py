@@ -12,7 +12,7 @@ from conformance.reports import render
 from conformance.reports.facts import Facts
 from conformance.reports.terminal import summary
 from conformance.results.baseline import reason_from
-from conformance.results.record import KnownFailure, Reason, TestEnd, TestOutcome
+from conformance.results.record import KnownFailure, Outcome, Reason, TestEnd, TestOutcome
 from conformance.results.verdicts import add_up
 from selftest.reports.report_samples import (
     CONFORMANT,
@@ -176,6 +176,17 @@ def test_an_open_requirement_without_weight_for_the_verdict_is_named() -> None:
         checks=(passed("scope.read"), left_open("scope.hint", Reason.PREREQUISITE_MISSING)),
     )
     assert "without weight for the verdict: scope.hint" in summary(run, add_up(run), Path("reports")).splitlines()
+
+
+def test_many_results_that_differ_are_told_with_their_most_frequent_cause() -> None:
+    """Reads that lag behind writes let some tests fail and others not, differently in each run."""
+    for number, is_told in ((4, False), (5, True)):
+        names = [f"scope.read-{at}" for at in range(number)]
+        unstable = tuple(replace(failed(name), outcome=Outcome.UNSTABLE) for name in names)
+        run = record(*(planned(name) for name in names), checks=unstable)
+        for brief in (False, True):
+            text = " ".join(summary(run, add_up(run), Path("reports"), brief=brief).split())
+            assert ("settle_seconds: 5" in text) is is_told
 
 
 def test_the_brief_form_shows_one_warning_and_counts_the_others() -> None:
