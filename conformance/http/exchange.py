@@ -165,17 +165,21 @@ class Exchange:
         return self.is_in_place_of_service and self.status == HTTPStatus.UNAUTHORIZED
 
     @property
-    def may_be_of_gateway(self) -> bool:
-        """Whether this is an HTML page instead of data, with any other 5xx or with a success.
+    def is_page(self) -> bool:
+        """Whether this is HTML: some frameworks say so of JSON as well, which is no page."""
+        is_said = "text/html" in self.headers.get("content-type", "").lower()
+        return is_said and not isinstance(json_in(self.body), (dict, list))
 
-        It may be a gateway's page about maintenance or a login, or a page of the service's own framework. JSON that is
-        called HTML is the service's, and so is a success without a body.
+    @property
+    def may_be_of_gateway(self) -> bool:
+        """Whether this is an HTML page instead of data, with any other 5xx or with a success that has a body.
+
+        It may be a gateway's page about maintenance or a login, or a page of the service's own framework.
         """
-        if "text/html" not in self.headers.get("content-type", "").lower() or self.call.is_elsewhere:
+        if not self.is_page or self.call.is_elsewhere or self.is_of_gateway:
             return False
-        is_page = self.is_success and bool(self.body.strip())
         is_error = self.status is not None and self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-        return (is_page or is_error) and not self.is_of_gateway and not isinstance(json_in(self.body), (dict, list))
+        return is_error or (self.is_success and bool(self.body.strip()))
 
     @property
     def is_not_found_in_prose(self) -> bool:

@@ -135,7 +135,7 @@ def may_be_in_front(exchange: Exchange) -> bool:
     if status is None or call.is_elsewhere:
         return False
     is_led_elsewhere = HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST
-    return _is_page(exchange) or (is_led_elsewhere and call.actor is not None)
+    return exchange.is_page or (is_led_elsewhere and call.actor is not None)
 
 
 def token_of(call: Call) -> str:
@@ -153,15 +153,11 @@ def _never_asked(call: Call) -> Call:
     return replace(call, path="/".join(beside), query={})
 
 
-def _is_page(exchange: Exchange) -> bool:
-    return "text/html" in exchange.headers.get("content-type", "").lower()
-
-
 def _kind(exchange: Exchange) -> str:
     """Return a key for answers that the same code of the service probably gives: all numbers in a path count as equal.
 
     Error pages come from the framework of a service, and are alike for all of its paths.
     """
-    if _is_page(exchange) and (exchange.status or 0) >= HTTPStatus.BAD_REQUEST:
+    if exchange.is_page and (exchange.status or 0) >= HTTPStatus.BAD_REQUEST:
         return f"page with {exchange.status}"
     return f"{exchange.status} {exchange.call.method} {re.sub('[0-9]+', '0', exchange.call.path)}"

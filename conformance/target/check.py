@@ -234,7 +234,8 @@ def _subject(target: Readings, place: str, entry: Fixture, sort: str, shown_path
 def _unshown(target: Readings, place: str, sort: str, named: Any) -> Finding:
     """Say that nobody is shown a thing; an administrator who is shown others would be shown it too."""
     control = target.profile.value(sort.removesuffix("s"))
-    if "admin" in target.profile.actors and target.record(f"/{sort}/{control}", "admin"):
+    shown = target.answer(f"/{sort}/{control}", "admin")
+    if shown is not None and shown.is_success and shown.call.actor == target.profile.actors.get("admin"):
         detail = f"GET /{sort}/{named} shows nothing of it, not even to admin; if it was deleted, run provision again"
         return Finding(place, State.GONE, detail)
     return Finding(place, State.NOTE, f"GET /{sort}/{named} shows nothing of it")

@@ -87,8 +87,7 @@ def _problem(profile: Profile, exchange: Exchange) -> str | None:
             f"{where} redirects to {_where_to(profile, location)} (status {exchange.status}), where no token is sent. "
             "Write into base_url the address that answers itself; if that asks for a login, one that does not."
         )
-    start, kind = exchange.body[:200].lstrip().lower(), exchange.headers.get("content-type", "")
-    if start.startswith((b"<!doctype html", b"<html")) or "text/html" in kind:
+    if exchange.is_page or exchange.body[:200].lstrip().lower().startswith((b"<!doctype html", b"<html")):
         return (
             f"{where} answers HTML (status {exchange.status}) where the API should be. "
             "base_url is the address above /api/v4; is it a web page or a proxy's error page?"

@@ -69,7 +69,9 @@ def test_a_user_gets_sixty_completions_a_minute(
             f"at most {ADMITTED_AT_MOST} completions in {seconds:.0f} s, and the others refused",
             f"{served} served and {refused} refused, and {in_all - served} more served by bearer tokens",
         )
-        must(in_all + later <= ADMITTED_AT_MOST, f"at most {ADMITTED_AT_MOST} in a minute", f"{in_all}, {later} later")
+        # Without any later ones, all of them may have taken longer than a minute.
+        is_within = not later or in_all + later <= ADMITTED_AT_MOST
+        must(is_within, f"at most {ADMITTED_AT_MOST} completions in a minute", f"{in_all} served, and {later} later")
         must(not apart, "one rate for a user, by whichever token", f"refused and at once served: {apart} times")
     with verifies("limits.completions.served-below-rate", go_on=True):
         early = [answer for answer in first if answer.exchange.status in codes]

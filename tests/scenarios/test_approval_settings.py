@@ -273,11 +273,11 @@ def test_an_update_of_some_settings_keeps_the_others(leaves_unsent: str, setting
             shown = {name: value for name, value in settings.values().items() if name in rest}
             must(shown == rest, f"after {together}: {rest}", str(shown))
         change_one_by_one(settings, settings.moves())
-        if {RETAIN, SELECTIVE} <= {*settings.free()} and single:
-            without_kept_approvals(settings)
-            if settings.change(**{SELECTIVE: True}).is_served:
-                change_one_by_one(settings, [(single[0], not settings.values()[single[0]])])
-                settings.change(**{SELECTIVE: False})
+        # Whether selective removals can be switched on is up to the service.
+        if {RETAIN, SELECTIVE} <= {*settings.free()} and settings.change(**{RETAIN: False}).is_served:
+            settings.change(**{SELECTIVE: True})
+            change_one_by_one(settings, ((name, not settings.values()[name]) for name in single[:1]))
+            settings.change(**{SELECTIVE: False})
 
 
 def change_one_by_one(settings: Settings, moves: Iterable[tuple[str, bool]]) -> None:

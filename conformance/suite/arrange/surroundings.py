@@ -41,6 +41,8 @@ class Surroundings:
     def __init__(self) -> None:
         """Begin without any surroundings."""
         self._made: dict[Part, ExitStack] = {}
+        self._refused: set[Part] = set()
+        """What could not be made; nothing restores what belongs to it."""
         self._area: str | None = None
 
     def make(self, name: str, area: str, place: Place) -> None:
@@ -53,7 +55,7 @@ class Surroundings:
         wanted = dict.fromkeys((*_AROUND_ALL, *_AROUND_AREAS.get(area, ()), *_AROUND_OPERATIONS.get(name, ())))
         # Making and removing is not what the running test is about.
         with current_test().results.settling_nothing(unless=lambda: False):
-            if area != self._area and _ENTRY in self._made:
+            if area != self._area and _ENTRY in self._made.keys() - self._refused:
                 _switch_limit_on(place)
             self._area = area
             for part in [part for part in reversed(self._made) if part not in {*wanted, *staying}]:
@@ -61,8 +63,10 @@ class Surroundings:
             for part in wanted:
                 if part not in self._made:
                     self._made[part] = ExitStack()
+                    self._refused.add(part)
                     with suppress(Unmet, NotTested):
                         self._made[part].enter_context(_tried(part, place))
+                        self._refused.discard(part)
 
     def put_back(self) -> None:
         """Remove all of it, the last first."""
