@@ -31,6 +31,7 @@ from conformance.target.provisioning.files import Made, MadeFile, SecretsFile, s
 from conformance.target.provisioning.profiles import by_hand, profile_data, with_additions
 from conformance.target.provisioning.program import needed, provided_by, without_password, without_secrets
 from conformance.target.provisioning.sweep import Removal, sweep
+from conformance.target.provisioning.worlds import NOT_MADE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
     from conformance.target.provisioning.profiles import ByHand, Data
 
 _PREFIX = re.compile(r"[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?")
-#: What is written behind a thing that needs another one, and the part of a refusal that names one thing alone.
-_NEEDS, _OF_ONE = re.compile(r"needs \w+, which could not be made$"), re.compile(r" \([^)]*\)")
+#: The part of a refusal that names one thing alone.
+_OF_ONE = re.compile(r" \([^)]*\)")
 _OTHER_WAYS = (
     "`conformance target --discover` fills one with what tokens you have may read, and `conformance provision --with "
     "PROGRAM` lets a program of yours make what is needed"
@@ -283,7 +284,7 @@ def _say_what_is_lacking(features: Mapping[str, bool]) -> None:
 
 def _refusals(refused: Mapping[str, str]) -> Iterator[str]:
     """Yield the refusals in lines: things that were refused alike stand together, and so do those that need them."""
-    waiting = [name for name, reason in refused.items() if _NEEDS.match(reason)]
+    waiting = [name for name, reason in refused.items() if reason.endswith(NOT_MADE)]
     alike = grouped((_OF_ONE.sub("", reason, 1), name) for name, reason in refused.items() if name not in waiting)
     for reason, names in alike.items():
         yield f"{names[0]}: {refused[names[0]]}" if len(names) == 1 else f"{', '.join(names)}: {reason}"

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 Step = Callable[[], None]
 
 _REAUTHENTICATION = "require_reauthentication_to_approve"
+#: How the reason ends why a thing was not made that needs another one.
+NOT_MADE = ", which could not be made"
 #: For each visibility, what is tried in turn: some targets offer fewer, and inner places may not exceed outer ones.
 _VISIBILITIES = {
     "private": ("private",),
@@ -123,7 +125,7 @@ class World:
                 self.refused[name] = str(error)
             except KeyError as error:
                 # If the missing thing was refused itself, its reason is recorded already.
-                self.refused.setdefault(name, f"needs {error.args[0]}, which could not be made")
+                self.refused.setdefault(name, f"needs {error.args[0]}{NOT_MADE}")
 
         return run
 
