@@ -113,6 +113,38 @@ def test_two_who_set_up_at_the_same_time_both_have_set_up(
             given_disabled(maintainer, path, first)
 
 
+def test_one_integration_set_up_in_two_projects_at_once_is_set_up_in_both(
+    maintainer: Caller,
+    owner: Caller,
+    project: Fixture,
+    sibling_project: Fixture,
+    integrations: tuple[Fixture, ...],
+) -> None:
+    """Each project shows the text that was sent to it, if the integration shows one."""
+    integration = with_a_text(integrations)[0]
+    slug, name = slug_of(integration), integration.get("distinctive_name")
+    both = [integrations_path(maintainer, each) for each in (project, sibling_project)]
+    with borrowed(maintainer, both[0], integration), borrowed(maintainer, both[1], integration):
+        for turn in range(ROUNDS):
+            texts = [f"{integration.get('distinctive_value')}-{turn}-{each.id}" for each in (project, sibling_project)]
+            own: list[dict[str, object]] = [{name: text} if name else {} for text in texts]
+            acts = [
+                partial(set_up, who, path, integration, **settings)
+                for who, path, settings in zip((maintainer, owner), both, own, strict=True)
+            ]
+            for answer in at_once(*acts):
+                answer.given_served()
+            with verifies("integrations.set-up.side-by-side"):
+                for path in both:
+                    maintainer.whole_list(path).must_contain_once(slug=slug)
+            with verifies("integrations.belong-to-their-project"):
+                for path, strange in zip(both, reversed(texts), strict=True):
+                    answer = maintainer.get(path / slug).given_served()
+                    must(not (name and shows_text(answer, strange)), f"no {strange}", strange, answer.exchange)
+            for path in both:
+                given_disabled(maintainer, path, integration)
+
+
 def test_each_of_two_integrations_shows_its_own_settings(
     maintainer: Caller,
     project: Fixture,

@@ -221,6 +221,9 @@ def test_a_merge_request_that_never_had_a_rule_is_not_overwritten(
         with suppress(Unmet):
             created(maintainer, merge_request_rules)
         maintainer.get(path / "approval_state").given_served().must_hold(approval_rules_overwritten=False)
+        with rules_put_back(maintainer, path / "approval_rules"):  # a refused rule overwrites nothing
+            if not maintainer.post(path / "approval_rules", {"name": fresh_name()}).is_served:
+                maintainer.get(path / "approval_state").given_served().must_hold(approval_rules_overwritten=False)
         if not current_run().profile.claims("project-approval-rules"):
             return
         above = project_rules_path(project)
