@@ -154,10 +154,9 @@ class Progress:
         self._lock = threading.Lock()
 
     def opened(self, note: str) -> None:
-        """Show how many tests of how many areas will run."""
-        tests, areas = plural(len(self._tests), "test"), plural(len(self._areas), "area")
+        """Show how many tests will run, and a note on what they run against."""
         with self._lock:
-            self._screen.say(f"{tests} of {areas}, {note}")
+            self._screen.say(f"{plural(len(self._tests), 'test')}, {note}")
 
     def began(self, test: str) -> None:
         """Note that a test has started."""
