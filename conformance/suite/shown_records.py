@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.http.bodies import json_in
+from conformance.target.readings import NAMES_IN_PAIRS
 from conformance.target.spots import Spots, ordered, value_at
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def values_under(name: str, body: Any) -> list[Any]:
     # The value may be one of several properties of a setting, as in the approval settings.
     own = [one["value"] if isinstance(one, dict) and "value" in one else one for one in own]
     # Settings may also be listed one by one, as pairs of name and value.
-    own += [body["value"]] if body.get("name") == name and "value" in body else []
+    own += [body["value"]] if "value" in body and name in map(body.get, NAMES_IN_PAIRS) else []
     # The form of shown settings is open, so a switch may be shown as a word.
     own = [_SWITCHES.get(value, value) if isinstance(value, str) else value for value in own]
     return own + [value for key, inner in body.items() if key != name for value in values_under(name, inner)]

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from conformance.http.exchange import Exchange
     from conformance.target.profile import Profile
 
+#: The keys beside `value` under which a service that lists settings one by one writes the name of each.
+NAMES_IN_PAIRS = ("name", "key")
 _PAGE_LENGTH = 100
 _MOST_PAGES = 100
 
@@ -149,14 +151,13 @@ def _goes_on(answer: Exchange) -> bool | None:
 
 
 def flat(shown: Any) -> dict[str, Any]:
-    """Return all values of a record, at any depth and in name and value pairs: settings may stand anywhere."""
+    """Return all values of a record, at any depth and in pairs of name and value: settings may stand anywhere."""
     if isinstance(shown, list):
         return {name: value for entry in shown for name, value in flat(entry).items()}
     if not isinstance(shown, dict):
         return {}
-    found = dict(shown)
-    if isinstance(shown.get("name"), str) and "value" in shown:
-        found = {shown["name"]: shown["value"]}
+    names = [shown[key] for key in NAMES_IN_PAIRS if isinstance(shown.get(key), str) and "value" in shown]
+    found = {names[0]: shown["value"]} if names else dict(shown)
     for value in shown.values():
         found |= flat(value)
     return found

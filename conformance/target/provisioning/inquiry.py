@@ -20,6 +20,8 @@ _MOST_ASKED = 20
 _REFUSED = frozenset(range(400, 500)) - {408, 425, 429}
 #: The paths below a project where this name shows that it asks for a password.
 _ASKING, _ASKS = ("approvals", "merge_request_approval_setting"), "require_password_to_approve"
+#: The statuses of a relation whose export has ended: finished and failed.
+_FINISHED, _ENDED = 1, (1, -1)
 
 
 def of_service(calls: Calls, token: str, base_url: str) -> Iterator[Told]:
@@ -81,6 +83,31 @@ def asks_for_password(calls: Calls, token: str, project: int) -> bool:
     """Tell whether a project shows that it asks approvers for their passwords."""
     values = (calls.get(token, f"/projects/{project}/{place}").entry.get(_ASKS) for place in _ASKING)
     return any(value is True or (isinstance(value, dict) and value.get("value") is True) for value in values)
+
+
+def exported_relation(calls: Calls, token: str, group: int) -> str | None:
+    """Export a group in batches, and return the finished relation with the most objects; None if none has any."""
+    path = f"/groups/{group}/export_relations"
+    if not calls.send(token, "POST", path, {"batched": True}).is_served:
+        return None
+
+    objects: dict[str, int] = {}
+
+    def ended() -> Entry | None:
+        body = calls.get(token, f"{path}/status").body
+        entries = [entry for entry in (body if isinstance(body, list) else [body]) if isinstance(entry, dict)]
+        objects.update({str(entry["relation"]): count for entry in entries if (count := _objects_of(entry))})
+        return objects if objects and all(entry.get("status") in _ENDED for entry in entries) else None
+
+    calls.until(ended)  # one that never ends need not be the one with most objects
+    return max(sorted(objects), key=objects.__getitem__, default=None)
+
+
+def _objects_of(entry: Entry) -> int:
+    """Return how many objects the batches of a relation have; none if it has no name, is unfinished or in one piece."""
+    batches = entry.get("batches") if entry.get("relation") and entry.get("status") == _FINISHED else None
+    counts = [batch.get("objects_count") for batch in batches or () if isinstance(batch, dict)]
+    return sum(count for count in counts if isinstance(count, int))
 
 
 def integrations(calls: Calls, token: str, project: int) -> tuple[dict[str, Any], Mapping[str, bool]]:

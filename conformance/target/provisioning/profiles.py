@@ -83,6 +83,8 @@ def fixtures_of(world: World, done: Provisioned, hide: Hide, *, all_of_them: boo
     relation = next((name for name, titles in exported.items() if titles), None)
     if relation and "export_group" in found:
         found["export_group"] |= {"relation": relation, "objects": sorted(exported[relation])}
+    elif world.exported_relation and "export_group" in found:
+        found["export_group"] |= {"relation": world.exported_relation}
     if not world.rules_shown.get("group_branch_rules"):
         found.pop("branch_rule_group", None)
     if "enabled_project" in world.completions:

@@ -14,6 +14,7 @@ from conformance.target.provisioning.blueprint import OWNER_LEVEL, Blueprint
 from conformance.target.provisioning.calls import OF_GATEWAYS, Calls, Entry, RefusedError, Wanted, segment
 from conformance.target.provisioning.contents import SIGNS, Contents
 from conformance.target.provisioning.draft import PATHS
+from conformance.target.provisioning.inquiry import exported_relation
 
 if TYPE_CHECKING:
     from conformance.target.provisioning.blueprint import BotToken, Names, Place, Protection
@@ -51,6 +52,8 @@ class World:
     protected_branches: dict[str, Entry] = field(default_factory=dict)
     labels: list[str] = field(default_factory=list)
     milestones: list[str] = field(default_factory=list)
+    exported_relation: str | None = None
+    """A relation with objects that is neither labels nor milestones; found only where a group has none of these."""
     completions: dict[str, str] = field(default_factory=dict)
     """By fixture, the path of the project whose code completion is in the state that the fixture needs."""
     rules_shown: dict[str, bool] = field(default_factory=dict)
@@ -113,6 +116,7 @@ class World:
                     *(self._step(name, self._completion, name, place) for name, place in plan.completions.items()),
                 ],
             ),
+            ("an exported relation", [self._step("relation of export_group", self._exported_relation)]),
         )
 
     def _step(self, name: str, make: Callable[..., None], *arguments: Any) -> Step:
@@ -304,6 +308,12 @@ class World:
         # A text of two lines must stay on one line of the export file.
         text = {"description": 'Made for a "conformance" run.\nIt holds nothing.'}
         self.milestones.append(self._in_export_group("milestones", "title", title, text, {}))
+
+    def _exported_relation(self) -> None:
+        """Where a group takes neither labels nor milestones, find out which relation of its export has objects."""
+        if not (self.labels or self.milestones):
+            group, owner = self.groups["export_group"]["id"], self.people["owner"].token
+            self.exported_relation = exported_relation(self.calls, owner, int(group))
 
     def _ask_for_password(self) -> None:
         """Make a project ask approvers for their passwords, with whichever call and name the target has."""
