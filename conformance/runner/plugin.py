@@ -410,8 +410,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 def _ended(item: pytest.Item, session: Session, test: TestContext, *, is_interrupted: bool = False) -> None:
     """Write the result of a test, or keep it where the test will run again."""
-    reruns, released = item.stash[_RERUNS], session.writer.release()
-    lines = reruns.unconfirmed(released) if is_interrupted else released
+    reruns, lines = item.stash[_RERUNS], session.writer.release()
     is_last = is_interrupted or session.stopped is not None
     counting = reruns.lines_at_last(lines) if is_last else reruns.lines_after(lines, test)
     for line in counting or ():

@@ -52,9 +52,15 @@ def test_a_failure_counts_unless_it_can_be_observed_again_and_then_holds(
     assert [line.outcome for line in counted if isinstance(line, TestEnd)] == [TestOutcome(expected.value)]
 
 
-def test_what_failed_in_an_interrupted_attempt_alone_is_unstable() -> None:
+@pytest.mark.parametrize("ended", [TestOutcome.INCONCLUSIVE, TestOutcome.FAILED], ids=["within", "in its teardown"])
+def test_what_failed_in_the_last_attempt_of_a_run_alone_is_unstable(ended: TestOutcome) -> None:
     reruns = Reruns(confirms=True, most=0, area="merge-request-approvals", elsewhere=Elsewhere())
     once = Reruns(confirms=False, most=0, area="merge-request-approvals", elsewhere=Elsewhere())
     for attempts, expected in ((reruns, Outcome.UNSTABLE), (once, Outcome.FAILED)):
-        lines = attempts.lines_at_last(attempts.unconfirmed([DELETED, TestEnd(TEST, TestOutcome.INCONCLUSIVE)]))
+        lines = attempts.lines_at_last([DELETED, TestEnd(TEST, ended)])
         assert [line.outcome for line in lines if isinstance(line, Check)] == [expected]
+        # A test that failed without a requirement that did would be a fault of the suite.
+        is_unstable = attempts is reruns and ended is TestOutcome.FAILED
+        assert [line.outcome for line in lines if isinstance(line, TestEnd)] == [
+            TestOutcome.UNSTABLE if is_unstable else ended
+        ]
