@@ -290,17 +290,14 @@ class Content:
         lines = [line if secrets is None else _unmasked(line, secrets) for line in read if line is not None]
         if not lines or lines[0].get("ledger") != FORM:
             raise UsageError(f"{file} is not a ledger of this version of the suite.")
-        made = {_entry(line, kind) for line in lines for kind in ("makes", "made") if line.get(kind) and line["entry"]}
-        numbered = {_entry(line, "made") for line in lines if line.get("made") and line["entry"]}
-        gone = {_entry(line, "gone") for line in lines if "gone" in line}
         damaged = sum(line is None and bool(text.strip()) for line, text in zip(read[:-1], texts, strict=False))
         return cls(
             file=file,
             header=lines[0],
             # Only the first state counts: a process that continues a ledger reads what earlier ones have changed.
             was=tuple({(line["was"], _spot(line)): line for line in reversed(lines) if "was" in line}.values())[::-1],
-            makes=frozenset(made - gone),
-            made=frozenset(numbered - gone),
+            makes=_standing(lines, "makes", "made"),
+            made=_standing(lines, "made"),
             stays=(
                 *(f"{what} of {spot}" for (what, spot), stays in _stays(lines).items() if stays),
                 *((f"what {damaged} damaged lines of {file} say",) if damaged else ()),
@@ -328,6 +325,16 @@ class Content:
     def state(self, line: Mapping[str, Any]) -> tuple[Spot, State]:
         """Return where something was, and its state."""
         return _spot(line), {key: dict(values) for key, values in line["state"]}
+
+
+def _standing(lines: Iterable[Mapping[str, Any]], *kinds: str) -> frozenset[tuple[str, Spot, Any]]:
+    """Return what lines of these kinds say was made, unless a later line says that it is gone; numbers come again."""
+    found: set[tuple[str, Spot, Any]] = set()
+    for line in lines:
+        found |= {_entry(line, kind) for kind in kinds if line.get(kind) and line["entry"]}
+        if "gone" in line:
+            found.discard(_entry(line, "gone"))
+    return frozenset(found)
 
 
 def _stays(lines: Iterable[Mapping[str, Any]]) -> dict[tuple[str, Spot], bool]:
