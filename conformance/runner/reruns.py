@@ -169,6 +169,13 @@ class Reruns:
         is_confirmed = not self.confirms or self._first is not None or self._stand_in is not None
         return self._result(_Attempt(lines if is_confirmed else map(_not_confirmed, lines))).lines
 
+    def lines_so_far(self) -> Sequence[Line]:
+        """Return the lines that count if no more attempt can begin; none if the network spoiled each of them."""
+        if self._best is not None:
+            return self._best.lines
+        first, self._first = self._first, None
+        return self.lines_at_last(first.lines) if first is not None else ()
+
     def _result(self, last: _Attempt) -> _Attempt:
         if self._best is not None and self._stand_in is not None:
             found = _better(self._best, last, self._stand_in.what)
