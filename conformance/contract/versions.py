@@ -8,7 +8,8 @@ from typing import Self
 
 from conformance.errors import UsageError
 
-_FORM = re.compile(r"^v?(\d+)\.(\d+)(?:[.\-+].*)?$")
+#: Python reads no number of more than some thousand digits.
+_FORM = re.compile(r"^v?(\d{1,9})\.(\d{1,9})(?:[.\-+].*)?$")
 
 #: The versions whose interface differs from the one before, and their neighbours that show the difference.
 TABLE = ("12.3", "15.2", "15.3", "15.8", "15.9", "16.0", "16.1", "16.4", "17.0", "17.1", "17.7", "18.0", "19.0")

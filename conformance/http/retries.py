@@ -235,5 +235,5 @@ def _seconds_until(text: str, date: str | None) -> float:
     try:
         now = parsedate_to_datetime(date) if date else datetime.now(UTC)
         return (parsedate_to_datetime(text) - now).total_seconds()
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return math.nan

@@ -310,10 +310,15 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
 
 
 def _end_last_test(session: pytest.Session, state: Session) -> None:
-    """Close the test during which the run was interrupted."""
+    """Close the test during which the run was interrupted, or before whose next attempt it was."""
     for item in session.items:
-        running = item.stash.get(_RUNNING, None)
-        if running is not None and _RERUNS in item.stash and id_of(item) not in state.writer.ended:
+        running, reruns = item.stash.get(_RUNNING, None), item.stash.get(_RERUNS, None)
+        if reruns is None or id_of(item) in state.writer.ended:
+            continue
+        if running is None:
+            for line in reruns.lines_so_far():
+                state.writer.write(line)
+        else:
             running.test.results.leave_open(Reason.INTERRUPTED, "the run was interrupted")
             running.end()
             _ended(item, state, running.test, is_interrupted=True)
@@ -410,8 +415,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 def _ended(item: pytest.Item, session: Session, test: TestContext, *, is_interrupted: bool = False) -> None:
     """Write the result of a test, or keep it where the test will run again."""
-    reruns, released = item.stash[_RERUNS], session.writer.release()
-    lines = reruns.unconfirmed(released) if is_interrupted else released
+    reruns, lines = item.stash[_RERUNS], session.writer.release()
     is_last = is_interrupted or session.stopped is not None
     counting = reruns.lines_at_last(lines) if is_last else reruns.lines_after(lines, test)
     for line in counting or ():

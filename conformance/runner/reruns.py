@@ -162,20 +162,19 @@ class Reruns:
         return None
 
     def lines_at_last(self, lines: Sequence[Line]) -> Sequence[Line]:
-        """Given the lines of an ended attempt after which none can follow, return the lines that count."""
-        return self._result(_Attempt(lines)).lines
+        """Given the lines of an ended attempt after which none can follow, return the lines that count.
 
-    def unconfirmed(self, lines: Sequence[Line]) -> Sequence[Line]:
-        """Return the lines of an interrupted attempt: what failed only in it is unstable, since nobody tried again."""
-        if not self.confirms or self._first is not None or self._stand_in is not None:
-            return lines
-        detail = "it failed, and the run was interrupted before the test ran once more"
-        return [
-            replace(line, outcome=Outcome.UNSTABLE, detail=detail)
-            if isinstance(line, Check) and line.outcome is Outcome.FAILED
-            else line
-            for line in lines
-        ]
+        What failed only in it is unstable, because the test could not run once more.
+        """
+        is_confirmed = not self.confirms or self._first is not None or self._stand_in is not None
+        return self._result(_Attempt(lines if is_confirmed else map(_not_confirmed, lines))).lines
+
+    def lines_so_far(self) -> Sequence[Line]:
+        """Return the lines that count if no more attempt can begin; none if the network spoiled each of them."""
+        if self._best is not None:
+            return self._best.lines
+        first, self._first = self._first, None
+        return self.lines_at_last(first.lines) if first is not None else ()
 
     def _result(self, last: _Attempt) -> _Attempt:
         if self._best is not None and self._stand_in is not None:
@@ -209,6 +208,16 @@ class Reruns:
         if self._stand_ins is None:
             self._stand_ins = self.elsewhere.of(self.area)
         return self._stand_ins
+
+
+def _not_confirmed(line: Line) -> Line:
+    """Return a line as unstable if it says that something failed."""
+    detail = "it failed, and the run ended before the test ran once more"
+    if isinstance(line, Check) and line.outcome is Outcome.FAILED:
+        return replace(line, outcome=Outcome.UNSTABLE, detail=detail)
+    if isinstance(line, TestEnd) and line.outcome is TestOutcome.FAILED:
+        return replace(line, outcome=TestOutcome.UNSTABLE, detail=detail)
+    return line
 
 
 def _better(known: _Attempt, last: _Attempt, what: str) -> _Attempt:

@@ -301,7 +301,7 @@ class Session:
             self._take_precautions()
             look = partial(look_for_absent, self.run, self.plan, self.writer.write_at_once)
             know_absent(self.run, look, self.cases.shared, is_worker=not self.keeps_record)
-        except (ConformanceError, TargetGoneError) as error:
+        except (ConformanceError, TargetGoneError, RequestsSpentError) as error:
             why = error if isinstance(error, ConformanceError) else TargetError(f"The run could not begin: {error}")
             self.stopped, self.could_not_run = str(why), True
             self.close()

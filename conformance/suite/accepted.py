@@ -99,13 +99,16 @@ class Accepted:
         return self._read(call, call.path) is None
 
     def _is_unapproved(self, call: Call, _: Any) -> bool:
-        status = self._read(call, f"{call.path.rpartition('/')[0]}/approvals")
         number = getattr(call.actor, "id", None)
-        return number is None or number not in values_under("id", (status or {}).get("approved_by"))
+        return number is None or number not in values_under("id", self._approved_by(call))
 
     def _is_reset(self, call: Call, _: Any) -> bool:
+        return not self._approved_by(call)
+
+    def _approved_by(self, call: Call) -> Any:
+        """Return who has approved; None when the status is refused, or is no object, which other tests report."""
         status = self._read(call, f"{call.path.rpartition('/')[0]}/approvals")
-        return not (status or {}).get("approved_by")
+        return status.get("approved_by") if isinstance(status, dict) else None
 
     def _has_settings(self, call: Call, sent: Mapping[str, Any]) -> bool:
         shown = self._read(call, call.path)

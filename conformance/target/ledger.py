@@ -13,6 +13,7 @@ import threading
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
@@ -22,8 +23,8 @@ from conformance.http.client import RequestsSpentError
 from conformance.http.exchange import NOT_THERE
 from conformance.http.redaction import REDACTION, is_short
 from conformance.target.provisioning.own_groups import OwnGroup
-from conformance.target.spots import Spot
-from conformance.target.states import State, States
+from conformance.target.spots import Spot, where
+from conformance.target.states import State, States, Thing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -45,6 +46,7 @@ _KINDS_OF_HEADER = {"run": str, "base_url": str, "world": int}
 #: The kinds of lines about a project, group or merge request.
 _ABOUT_SPOTS = frozenset({"was", "makes", "made", "gone", "stays"})
 _UNWRITTEN = "a value that holds a secret, encoded or in pieces, and so is not written down,"
+_UNREAD = "which no answer showed before it was changed,"
 
 
 class UnwrittenError(RequestsSpentError):
@@ -88,10 +90,10 @@ class Ledger:
         spot = self._states.spots.called(call.path)
         if spot is None:
             return
-        if spot not in self._covered:
-            self._cover(spot)
         operation = self._operation_of(call.method, call.path)
         name = (operation.alias_of or operation.id) if operation is not None else ""
+        for thing in self._cover(spot) if spot not in self._covered else ():
+            self._give_up(thing, name, spot)
         if name in self._stays:
             self._once(self._what_stays(name, spot))
         added = self._adding.get(name)
@@ -147,24 +149,41 @@ class Ledger:
                 self._file = None
 
     def _heard(self, exchange: Exchange) -> None:
-        self._unanswered += exchange.status is None
+        self._unanswered += exchange.status in (None, HTTPStatus.TOO_MANY_REQUESTS)
 
-    def _cover(self, spot: Spot) -> None:
-        """Record the state of a thing and of what lies in it; a read without an answer is repeated next time."""
+    def _cover(self, spot: Spot) -> list[Thing]:
+        """Record the state of a thing and of what lies in it; return what could not be read for want of an answer."""
+        silent: list[Thing] = []
         with self._lock:
             if spot in self._covered:
-                return
-            before = self._unanswered
+                return silent
             for thing in self._states.things(spot):
+                before = self._unanswered
                 found = None if str(thing) in self._written else self._states.read(thing)
-                if found is not None:
+                if self._unanswered > before:  # what was read may be only a part
+                    silent.append(thing)
+                elif found is not None:
                     reader, state = found
                     was = {"was": thing.part.name, **_place(thing.spot), "by": reader}
                     self._write({**was, "state": [[key, self._writable(state[key], thing.spot)] for key in state]})
                     self._written.add(str(thing))
             self._sync()
-            if self._unanswered == before:
+            if not silent:
                 self._covered.add(spot)
+        return silent
+
+    def _give_up(self, thing: Thing, operation: str, spot: Spot) -> None:
+        """Record that a thing will stay as it is if a call may change it; otherwise it is read again next time.
+
+        What is read after that call is no former state, and to restore it could undo what a test has put back itself.
+        """
+        place = where(self._states.profile, thing.spot, spot)
+        if operation and not Contract.load().side_effects.may_move(operation, thing.part.name, place):
+            return
+        with self._lock:
+            if str(thing) not in self._written:  # another thread may have read it by now
+                self._once({"stays": f"the former {thing.part.name}, {_UNREAD}", **_place(thing.spot)})
+                self._written.add(str(thing))
 
     def _writable(self, values: Mapping[str, Any], spot: Spot) -> dict[str, Any]:
         """Drop values that contain a secret in an encoded form, because readers of the file would learn it."""
@@ -271,17 +290,14 @@ class Content:
         lines = [line if secrets is None else _unmasked(line, secrets) for line in read if line is not None]
         if not lines or lines[0].get("ledger") != FORM:
             raise UsageError(f"{file} is not a ledger of this version of the suite.")
-        made = {_entry(line, kind) for line in lines for kind in ("makes", "made") if line.get(kind) and line["entry"]}
-        numbered = {_entry(line, "made") for line in lines if line.get("made") and line["entry"]}
-        gone = {_entry(line, "gone") for line in lines if "gone" in line}
         damaged = sum(line is None and bool(text.strip()) for line, text in zip(read[:-1], texts, strict=False))
         return cls(
             file=file,
             header=lines[0],
             # Only the first state counts: a process that continues a ledger reads what earlier ones have changed.
             was=tuple({(line["was"], _spot(line)): line for line in reversed(lines) if "was" in line}.values())[::-1],
-            makes=frozenset(made - gone),
-            made=frozenset(numbered - gone),
+            makes=_standing(lines, "makes", "made"),
+            made=_standing(lines, "made"),
             stays=(
                 *(f"{what} of {spot}" for (what, spot), stays in _stays(lines).items() if stays),
                 *((f"what {damaged} damaged lines of {file} say",) if damaged else ()),
@@ -309,6 +325,16 @@ class Content:
     def state(self, line: Mapping[str, Any]) -> tuple[Spot, State]:
         """Return where something was, and its state."""
         return _spot(line), {key: dict(values) for key, values in line["state"]}
+
+
+def _standing(lines: Iterable[Mapping[str, Any]], *kinds: str) -> frozenset[tuple[str, Spot, Any]]:
+    """Return what lines of these kinds say was made, unless a later line says that it is gone; numbers come again."""
+    found: set[tuple[str, Spot, Any]] = set()
+    for line in lines:
+        found |= {_entry(line, kind) for kind in kinds if line.get(kind) and line["entry"]}
+        if "gone" in line:
+            found.discard(_entry(line, "gone"))
+    return frozenset(found)
 
 
 def _stays(lines: Iterable[Mapping[str, Any]]) -> dict[tuple[str, Spot], bool]:

@@ -118,14 +118,18 @@ class States:
         return next((entries for entries in walks if entries is not None), None)
 
     def _walk(self, actor: Actor, path: str, length: int) -> list[Any] | None:
-        """Return the entries of all pages up to one with nothing new; None when the first page is refused."""
+        """Return the entries of all pages up to one with nothing new.
+
+        Return None when the first page is refused, or a page is not answered: what is missing then is not gone.
+        """
         entries: list[Any] = []
         # The first page has no number, so that targets which only know cursors answer too.
         answer = self.client.send(actor, "GET", path, query={"per_page": length})
         for page in range(2, _MOST_PAGES + 2):
             body = _json(answer)
             if not isinstance(body, list):
-                return entries if page > 2 else None  # noqa: PLR2004 - the first page was read
+                is_lost = answer.status in (None, HTTPStatus.TOO_MANY_REQUESTS)
+                return entries if page > 2 and not is_lost else None  # noqa: PLR2004 - the first page was read
             fresh = [each for each in body if each not in entries]
             entries += fresh
             following = next_page(answer.headers)

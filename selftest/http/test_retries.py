@@ -52,6 +52,8 @@ def test_a_short_wait_is_waited(headers: dict[str, str]) -> None:
         {"retry-after": "Sun, 22 Nov 2026 10:00:30 GMT", "date": DATE},
         {"retry-after": format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)},
         {"retry-after": "Sun, 22 Nov 2026 10:00:00 -0000", "date": DATE},
+        {"retry-after": f"Sun, 22 Nov {'9' * 20} 10:00:00 GMT", "date": DATE},
+        {"retry-after": DATE, "date": f"Sun, 22 Nov {'9' * 20} 10:00:00 GMT"},
     ],
 )
 def test_a_wait_longer_than_a_call_may_take_is_not_waited(headers: dict[str, str]) -> None:

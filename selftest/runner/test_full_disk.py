@@ -121,6 +121,38 @@ def test_if_a_disk_becomes_full_the_run_ends_with_one_message_and_undoes_changes
     assert everything_read(profile) == before
 
 
+@pytest.mark.parametrize(
+    ("write", "code", "says"),
+    [
+        (2, ExitCode.COULD_NOT_RUN, "The run could not begin: out/ledger.jsonl could not be written"),
+        (4, ExitCode.INCOMPLETE, "Nothing failed, but out/ledger.jsonl could not be written"),
+    ],
+    ids=["before the first test", "while groups for the tests are made"],
+)
+def test_a_disk_that_becomes_full_between_tests_is_reported_in_one_message(
+    conformance: Callable[..., Any],
+    reference: tuple[Service, str],
+    write_profile: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+    write: int,
+    code: ExitCode,
+    says: str,
+) -> None:
+    profile = load_profile(write_profile(*reference))
+    before, number, usual = everything_read(profile), count(1), os.fsync
+
+    def full(file: int) -> None:
+        if next(number) == write:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        usual(file)
+
+    monkeypatch.setattr(os, "fsync", full)
+    outcome = conformance("run", *FEW, "--area", "group-approval-rules", "--out", "out")
+    assert outcome.code == code, outcome.text
+    assert says in " ".join(outcome.text.split())
+    assert everything_read(profile) == before
+
+
 def test_a_record_that_had_to_be_written_elsewhere_is_no_success(
     conformance: Callable[..., Any], reference: tuple[Service, str], write_profile: Callable[..., Path], tmp_path: Path
 ) -> None:

@@ -29,7 +29,7 @@ from conformance.suite.expectations import Caller
 from conformance.target import Profile, load_profile
 from conformance.target.embedded import prepared_service, profile_of
 from conformance.target.ledger import Content, begun
-from conformance.target.spots import Spots
+from conformance.target.spots import Spot, Spots
 from selftest.conftest import VERSION, in_a_test, lacking
 from selftest.processes import started, wait_for_checks
 from selftest.reads import everything_read
@@ -215,6 +215,19 @@ def test_the_first_recorded_state_counts(tmp_path: Path) -> None:
             stream.write(json.dumps({**spot, "state": state}) + "\n")
         stream.write(json.dumps({**spot, "number": 4, "state": []}) + "\n")
     assert [(line["number"], len(line["state"])) for line in Content.read(file).was] == [(3, 1), (4, 0)]
+
+
+def test_what_was_made_again_with_the_number_of_something_deleted_is_still_of_the_run(tmp_path: Path) -> None:
+    """Many databases give the highest number again, once what had it is deleted."""
+    file = begun(tmp_path / "ledger.jsonl", {"run": "run", "base_url": "http://127.0.0.1:1", "world": 0})
+    spot = {"level": "project", "number": 3, "iid": None, "entry": 5}
+    with file.open("a", encoding="utf-8") as stream:
+        for kind in ("made", "gone", "made"):
+            stream.write(json.dumps({kind: "project-rules", **spot}) + "\n")
+    assert Content.read(file).made == Content.read(file).makes == {("project-rules", Spot("project", 3), "5")}
+    with file.open("a", encoding="utf-8") as stream:
+        stream.write(json.dumps({"gone": "project-rules", **spot}) + "\n")
+    assert Content.read(file).made == Content.read(file).makes == set()
 
 
 def test_restore_does_not_touch_a_run_that_is_still_active(

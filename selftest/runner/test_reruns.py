@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from conformance.errors import ExitCode
+from conformance.results.reading import read_record
 from conformance.results.record import Check, Evidence, Outcome, Reason, TestEnd, TestOutcome
 from conformance.runner.reruns import Reruns
+from conformance.runner.session import Session
 from conformance.target.stand_ins import Elsewhere
+from selftest.altering import altering
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conformance.reference import Service
+    from conformance.reference.http import Request, Response
     from conformance.results.recorder import Line
 
 TEST, REQUIREMENT = "tests/test_it.py::test_it", "merge-request-approvals.rules.code-owner.cannot-be-deleted"
@@ -52,9 +61,44 @@ def test_a_failure_counts_unless_it_can_be_observed_again_and_then_holds(
     assert [line.outcome for line in counted if isinstance(line, TestEnd)] == [TestOutcome(expected.value)]
 
 
-def test_what_failed_in_an_interrupted_attempt_alone_is_unstable() -> None:
+@pytest.mark.parametrize("ended", [TestOutcome.INCONCLUSIVE, TestOutcome.FAILED], ids=["within", "in its teardown"])
+def test_what_failed_in_the_last_attempt_of_a_run_alone_is_unstable(ended: TestOutcome) -> None:
     reruns = Reruns(confirms=True, most=0, area="merge-request-approvals", elsewhere=Elsewhere())
     once = Reruns(confirms=False, most=0, area="merge-request-approvals", elsewhere=Elsewhere())
     for attempts, expected in ((reruns, Outcome.UNSTABLE), (once, Outcome.FAILED)):
-        lines = attempts.lines_at_last(attempts.unconfirmed([DELETED, TestEnd(TEST, TestOutcome.INCONCLUSIVE)]))
+        lines = attempts.lines_at_last([DELETED, TestEnd(TEST, ended)])
         assert [line.outcome for line in lines if isinstance(line, Check)] == [expected]
+        # A test that failed without a requirement that did would be a fault of the suite.
+        is_unstable = attempts is reruns and ended is TestOutcome.FAILED
+        assert [line.outcome for line in lines if isinstance(line, TestEnd)] == [
+            TestOutcome.UNSTABLE if is_unstable else ended
+        ]
+
+
+def test_what_failed_is_told_although_the_run_was_interrupted_before_the_test_ran_once_more(
+    conformance: Callable[..., Any],
+    reference: tuple[Service, str],
+    write_profile: Callable[..., Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before another attempt, the run may wait a minute for a target that does not answer."""
+    service, base_url = reference
+
+    def alter(_: Request, response: Response) -> None:
+        response.content = {"inbound_enabled": "perhaps", "outbound_enabled": False}
+
+    def interrupted(_: Session) -> None:
+        raise KeyboardInterrupt
+
+    altering(service, "GET /projects/:id/job_token_scope", alter)
+    monkeypatch.setattr(Session, "await_answers", interrupted)
+    write_profile(service, base_url)
+    options = ("-q", "--workers", "1", "--corpus", "none", "--target", "target.yaml", "--out", "out")
+    outcome = conformance("run", *options, "--requirement", "job-token-scope.settings.read")
+    assert outcome.code == ExitCode.INTERRUPTED, outcome.text
+    record = read_record(tmp_path / "out" / "results.jsonl")
+    ended = {end.test: end.outcome for end in record.tests}
+    failed = [check for check in record.checks if check.outcome is Outcome.UNSTABLE]
+    assert {ended[check.test] for check in failed} == {TestOutcome.UNSTABLE}
+    assert all(check.evidence for check in failed)

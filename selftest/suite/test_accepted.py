@@ -94,6 +94,17 @@ def test_a_reset_without_an_answer_gets_time_to_finish_in_the_background(waited:
 
 
 @pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("POST", UNAPPROVE, 202), ("PUT", UNAPPROVE.replace("unapprove", "reset_approvals"), None)],
+)
+def test_a_status_that_is_no_object_is_left_to_the_tests(
+    waited: Callable[..., int], method: str, path: str, status: int | None
+) -> None:
+    for shown in ([{"id": 7}], "approved", 1):
+        assert waited(method, path, [shown], status=status) == 1
+
+
+@pytest.mark.parametrize(
     ("path", "body", "shown"),
     [
         (SETTINGS, {"allow_author_approval": True}, {"allow_author_approval": {"value": False, "locked": True}}),

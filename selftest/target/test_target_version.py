@@ -84,7 +84,18 @@ def test_if_version_is_not_served_metadata_is_read(reference: Any) -> None:
 
 @pytest.mark.parametrize(
     ("body", "status"),
-    [({}, 200), ([], 200), ({"version": 17.7}, 200), ({"version": "new"}, 200), ("17.7", 200), ({}, 403), ({}, 500)],
+    [
+        *(
+            ({}, 200),
+            ([], 200),
+            ({"version": 17.7}, 200),
+            ({"version": "new"}, 200),
+            ("17.7", 200),
+            ({}, 403),
+            ({}, 500),
+        ),
+        ({"version": f"17.{'7' * 5000}"}, 200),
+    ],
 )
 def test_a_target_without_a_version_has_an_unknown_one_with_a_warning(
     reference: Any,

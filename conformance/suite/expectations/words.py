@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.004, 0.25  # seconds
+#: No thing has a longer number, and Python reads none of more than some thousand digits.
+_LONGEST_NUMBER = 30
 
 
 @contextmanager
@@ -187,7 +189,8 @@ def whole_number(value: Any) -> int | None:
 
 def told_number(value: Any) -> Any:
     """Return a number that is written as text as a number, because only the contract checks which of the two it is."""
-    return int(value) if isinstance(value, str) and value.isascii() and value.isdecimal() else value
+    is_number = isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= _LONGEST_NUMBER
+    return int(value) if is_number else value
 
 
 def looked() -> None:

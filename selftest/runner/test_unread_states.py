@@ -1,0 +1,108 @@
+"""What a run could not read before it changed it, for want of an answer, is never restored to another state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.http.client import Client
+from conformance.reference import EmbeddedServer
+from conformance.reference.choices import Choices
+from conformance.reference.http import Response
+from conformance.runner.precautions import Precautions
+from conformance.target import Profile, load_profile
+from conformance.target.embedded import prepared_service
+from conformance.target.spots import Spot, Spots
+from conformance.target.states import States
+from selftest.conftest import VERSION, in_a_test
+from selftest.reads import everything_read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conformance.reference import Service
+    from conformance.reference.http import Request
+    from conformance.reference.routing import Route
+
+
+@pytest.fixture
+def profile(reference: tuple[Service, str], write_profile: Callable[..., Path]) -> Profile:
+    return load_profile(write_profile(*reference))
+
+
+class Gateway:
+    """Answers in the place of the service when the limit is read, until it is gone."""
+
+    def __init__(self) -> None:
+        self.is_gone = False
+
+    def __call__(self, route: Route, _: Request, response: Response) -> Response:
+        is_read = route.method == "GET" and route.key.endswith("/job_token_scope")
+        return Response(502) if is_read and not self.is_gone else response
+
+
+@pytest.mark.parametrize("is_put_back", [True, False], ids=["by the test", "by nobody"])
+def test_what_was_changed_before_it_could_be_read_is_named_and_not_restored_to_a_later_state(
+    profile: Profile, reference: tuple[Service, str], tmp_path: Path, *, is_put_back: bool
+) -> None:
+    """What is read after the change is not the former state: a test may have put that back itself by the end."""
+    before, project, gateway = everything_read(profile), profile.value("project"), Gateway()
+    maintainer, path = profile.actors["maintainer"], f"/projects/{project}/job_token_scope"
+
+    reference[0].transformers.append(gateway)
+    precautions = Precautions.of(profile, None, tmp_path, "run")
+    with in_a_test(profile) as test:
+        precautions.keep_ledger(test.run, 0)
+        assert list(precautions.begin([0], restores=True)) == []
+        for enabled in (False, *([True] if is_put_back else [])):
+            assert test.run.client.send(maintainer, "PATCH", path, json_body={"enabled": enabled}).is_success
+            gateway.is_gone = True
+        left = precautions.put_back()
+        precautions.release()
+    assert left == (f"the former limit, which no answer showed before it was changed, of project {project}",)
+    changed = [read for read, stands in everything_read(profile).items() if stands != before[read]]
+    assert changed == ([] if is_put_back else [path])
+
+
+def test_what_no_answer_showed_is_read_again_where_a_call_does_not_change_it(
+    profile: Profile, reference: tuple[Service, str], tmp_path: Path
+) -> None:
+    before, project, gateway = everything_read(profile), profile.value("project"), Gateway()
+    maintainer, path = profile.actors["maintainer"], f"/projects/{project}/job_token_scope"
+
+    reference[0].transformers.append(gateway)
+    precautions, rule = Precautions.of(profile, None, tmp_path, "run"), {"name": "new", "approvals_required": 1}
+    with in_a_test(profile) as test:
+        precautions.keep_ledger(test.run, 0)
+        assert list(precautions.begin([0], restores=True)) == []
+        rules = f"/projects/{project}/approval_rules"
+        assert test.run.client.send(maintainer, "POST", rules, json_body=rule).is_success
+        gateway.is_gone = True
+        assert test.run.client.send(maintainer, "PATCH", path, json_body={"enabled": False}).is_success
+        assert precautions.put_back() == ()
+        precautions.release()
+    assert everything_read(profile) == before
+
+
+def test_a_page_without_an_answer_is_not_the_end_of_a_list(write_profile: Callable[..., Path]) -> None:
+    """Otherwise, the entries behind it would count as gone, and would be brought back although they are there."""
+    service = prepared_service(VERSION, Choices(max_per_page=10, default_per_page=10, pagination_headers=False))
+    with EmbeddedServer(service) as server:
+        profile = load_profile(write_profile(service, server.base_url))
+        admin, project = profile.actors["admin"], profile.value("project")
+        with Client(profile.client_settings(), beside=True) as client:
+            for number in range(22):
+                body = {"name": f"Rule {number}", "approvals_required": 1}
+                client.send(admin, "POST", f"/projects/{project}/approval_rules", json_body=body)
+            states = States(profile, client)
+            rules = next(each for each in states.things(Spots(profile).all[0]) if each.part.name == "project-rules")
+            whole = states.read(replace(rules, spot=Spot("project", project)))
+            service.transformers.append(
+                lambda _, request, response: Response(502) if b"page=3" in request.query else response
+            )
+            assert states.read(replace(rules, spot=Spot("project", project))) is None
+    assert whole is not None
+    assert len(whole[1]) >= 22
