@@ -213,6 +213,28 @@ def test_what_a_service_refuses_is_named_and_everything_else_is_created(whole: t
     assert missing == {"protected_branch", "second_protected_branch", "branch_rule_group"}
 
 
+def test_without_labels_and_milestones_a_relation_with_objects_is_found_by_an_export() -> None:
+    def nothing_planned(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        return refused(404) if path.endswith(("/labels", "/milestones")) else way(token, method, path, query, body)
+
+    bench = Bench(alter=changed(nothing_planned))
+    exported = bench.profile(bench.provision())["fixtures"]["export_group"]
+    assert exported["relation"] not in {"labels", "milestones"}
+    assert "objects" not in exported
+
+
+def test_a_merge_request_that_was_renamed_has_its_last_title_in_the_profile(whole: tuple[Bench, Provisioned]) -> None:
+    fixtures = whole[0].profile(whole[1])["fixtures"]
+    assert fixtures["second_merge_request"]["title"].endswith("second merge request, R&D")
+
+    def never_renamed(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        is_meant = method == "PUT" and "/merge_requests/" in path
+        return refused(403) if is_meant else way(token, method, path, query, body)
+
+    bench = Bench(alter=changed(never_renamed))
+    assert bench.profile(bench.provision())["fixtures"]["second_merge_request"]["title"].endswith("(at first)")
+
+
 def test_an_administrator_without_rights_is_not_in_the_profile(whole: tuple[Bench, Provisioned]) -> None:
     def no_administrators(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
         asked = {name: value for name, value in (body or {}).items() if name != "admin"}

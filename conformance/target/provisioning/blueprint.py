@@ -76,6 +76,7 @@ class Blueprint:
     merge_requests: Mapping[str, str]
     opened_by: Mapping[str, str]
     pushed_to_later: Sequence[str]
+    renamed_later: Sequence[str]
     same_source: Mapping[str, str]
     code_owners: Mapping[str, str]
     completions: Mapping[str, str]

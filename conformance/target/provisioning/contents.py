@@ -57,7 +57,9 @@ class Contents:
             author = self.people[Blueprint.load().opener_of(name)].token
             self._branches(name, project, author)
             texts = {"title": f"{self.names.title(name.replace('_', ' '))}, R&D", "description": _DESCRIPTION}
-            bodies = [{"source_branch": source, "target_branch": target, **texts} for source, target in pairs]
+            is_renamed = name in Blueprint.load().renamed_later
+            first = {key: f"{text} (at first)" for key, text in texts.items()} if is_renamed else texts
+            bodies = [{"source_branch": source, "target_branch": target, **first} for source, target in pairs]
             found = self.calls.make(
                 Wanted(
                     what=f"{name} of {path}",
@@ -68,6 +70,8 @@ class Contents:
                     waits_after=UNTIL_KNOWN,
                 )
             )
+            if is_renamed:
+                found = self._renamed(found, f"{path}/merge_requests/{found['iid']}", author, texts)
         if not found.get("sha"):
             found = self.calls.until(partial(self._with_head, f"{path}/merge_requests/{found['iid']}")) or found
         heads = {}
@@ -75,6 +79,11 @@ class Contents:
             found, former = self._pushed_to(found, path, _branch_name(name))
             heads = {"former_sha": former, "target_sha": self._tip(path, project["default_branch"]).get("id")}
         return {**found, **heads, "project_id": project["id"]}
+
+    def _renamed(self, opened: Entry, own: str, token: str, texts: Mapping[str, str]) -> Entry:
+        """Return a merge request as it is shown after a change of its texts, which a target may refuse."""
+        self.calls.put(token, own, texts)
+        return self.calls.find(self.administrator, own) or opened
 
     def _pushed_to(self, opened: Entry, path: str, branch: str) -> tuple[Entry, Any]:
         """Return a merge request after one more commit, as soon as it shows this; unchanged when it cannot be pushed.
