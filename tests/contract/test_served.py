@@ -158,6 +158,7 @@ def test_whoever_has_the_role_is_served_as_documented_and_nobody_else(operation:
                 prepared.again()
                 caller, before = standing_in(operation, name), shown_state(prepared)
                 answer = prepared.sent_by(caller)
+                prepared.given_idle(answer)
                 with held_against([requirement], go_on=True):
                     answer.must_be_served()
                     if changes and before is not None:

@@ -8,14 +8,8 @@ from typing import TYPE_CHECKING
 
 from conformance.suite.accepted import DONE_WITHIN_SECONDS
 from conformance.suite.arrange import UNUSED_ID
-from conformance.suite.arrange.exports import (
-    FAILED,
-    FINISHED,
-    STARTED,
-    Export,
-    marks_of,
-    named_by_path,
-)
+from conformance.suite.arrange.export_entries import FAILED, FINISHED, STARTED
+from conformance.suite.arrange.exports import Export, marks_of, named_by_path
 from conformance.suite.context import Unmet
 from conformance.suite.expectations import (
     Answer,

@@ -13,6 +13,7 @@ from conformance.suite import Reason
 from conformance.suite.accepted import DONE_WITHIN_SECONDS
 from conformance.suite.arrange import UNUSED_ID
 from conformance.suite.arrange.approval_rules import own_group
+from conformance.suite.arrange.export_entries import FINISHED, has_ended, marks_in
 from conformance.suite.arrange.export_files import (
     file_names,
     lines_of,
@@ -21,15 +22,7 @@ from conformance.suite.arrange.export_files import (
     must_hold_once,
     unpacked_lines,
 )
-from conformance.suite.arrange.exports import (
-    FINISHED,
-    Export,
-    export_of,
-    has_ended,
-    marks_in,
-    marks_of,
-    named_by_path,
-)
+from conformance.suite.arrange.exports import Export, export_of, marks_of, named_by_path
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import (
     Answer,

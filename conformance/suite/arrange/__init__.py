@@ -30,7 +30,7 @@ from conformance.suite.arrange.request_examples import (
 from conformance.suite.context import NotTested, Unmet, current_run, current_test
 from conformance.suite.exceptions import require_in
 from conformance.suite.expectations import Answer, Caller
-from conformance.suite.expectations.words import settles
+from conformance.suite.expectations.words import given, settles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -144,6 +144,11 @@ class Arranged:
         if self.request_example.stays and answer.is_served:
             current_run().learnt.made_for_good[self.operation.id, call.path, caller.name] = answer.exchange
         return answer
+
+    def given_idle(self, answer: Answer) -> None:
+        """Go on only if an answer is no refusal that work on an earlier call may be the reason of."""
+        is_busy = answer.exchange.is_refusal and self.request_example.is_busy(self.keeper, self.place)
+        given(not is_busy, f"{self.operation.id} is refused, and the work on an earlier call goes on")
 
     def control(self, caller: Caller) -> Answer:
         """Return the answer to the correct call. A call with a permanent effect is made once per actor and run."""

@@ -9,7 +9,6 @@ with them. Only times that the target tells are compared with each other.
 from __future__ import annotations
 
 import json
-import re
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -18,18 +17,17 @@ from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
 from conformance.results.record import Reason
+from conformance.suite.arrange.export_entries import FAILED, FINISHED, has_ended, is_told_in_seconds, marks_in
 from conformance.suite.context import Run, Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, eventually, given, group_path, whole_number
 from conformance.suite.expectations.listings import SHORTEST_PAGE
 from conformance.suite.expectations.words import settles
-from conformance.suite.moments import Moment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable
 
+    from conformance.suite.arrange.export_entries import Entry, Marks
     from conformance.target import Fixture
-
-STARTED, FINISHED, FAILED = 0, 1, -1
 
 _MOST_RESTARTS = 3
 #: Minimum time, in seconds, to wait until a scheduled export shows: times may be told in whole seconds.
@@ -41,9 +39,6 @@ _LONGEST_HIDDEN_SECONDS = 5.0
 #: Waiting time, in seconds, where fractions of a second are told: two reads may be answered within one of these.
 _SOONER_SECONDS = 0.02
 
-#: Such as `12:30:15.250`, `12:30:15,25` and `T123015.250`.
-_PART_OF_A_SECOND = re.compile(r"\d\d[.,]\d*[1-9]")
-
 #: Key for waiting after an export was accepted.
 _ENTRY, _END = "an entry of the export", "the end of the scheduled export"
 #: Key by form (in batches or not): one form may never come although the other does.
@@ -51,10 +46,6 @@ _END_IN_FORM = {batched: f"{_END} with batched = {str(batched).lower()}" for bat
 _REFUSED = "an answer of the status"
 _ENDS = {_END, *_END_IN_FORM.values()}
 _NEVER_SHOWN = {_ENTRY, *_ENDS}
-
-Entry = dict[str, Any]
-#: Relation -> its `updated_at` and `batched`.
-Marks = dict[str, tuple[Any, Any]]
 
 
 @dataclass(frozen=True)
@@ -83,6 +74,8 @@ class _Seen:
     """The shortest time until an export ended, in seconds; looking earlier is useless."""
     in_vain: set[str] = field(default_factory=set)
     """What was waited for until the deadline without success."""
+    endless: set[str] = field(default_factory=set)
+    """The relations whose end was waited for until the deadline without success."""
     ended: set[str] = field(default_factory=set)
     """The relations for which an export was ever seen to end."""
     is_refused: bool = False
@@ -200,7 +193,7 @@ class Export:
         due = 0.0
         if accepted:
             due = accepted[-1] + max(self._delay_after(accepted[0]), seen.shortest_export or 0.0)
-        shown = self._entries_when(lambda shown: all(map(has_ended, shown)), "the end of an export", not_before=due)
+        shown = self._all_ended(due)
         if seen.times_move is None and shown:
             seen.times_move = self._times_move(shown)
             shown = self.entries() if seen.times_move else shown
@@ -208,6 +201,32 @@ class Export:
         is_as_before = marks_in(shown) == marks_in(seen.idle.entries)
         seen.idle = _Idle(tuple(shown), now, seen.idle.new_at if is_as_before else now, run.known_reads.age)
         return shown
+
+    def _all_ended(self, due: float) -> list[Entry]:
+        """Wait until all relations have ended, and return their entries; nothing is read before `due`.
+
+        Relations that were waited for in vain in this run are not waited for again.
+        """
+        endless, running = self._seen.endless, set[str]()
+
+        def have_ended(shown: list[Entry]) -> bool:
+            running.clear()
+            running.update(str(entry.get("relation")) for entry in shown if not has_ended(entry))
+            return running <= endless
+
+        sort = f"the end of an export, but for {sorted(endless)}" if endless else ""
+        try:
+            return self._entries_when(have_ended, "the end of an export", sort=sort, not_before=due)
+        except Unmet:
+            if (sort or "the end of an export") in self._seen.in_vain:
+                endless |= running - {self.relation}
+            raise
+
+    def is_running(self) -> bool:
+        """Tell whether the status shows a relation that has not ended."""
+        with suppress(Unmet):
+            return not all(map(has_ended, self.entries()))
+        return False
 
     def _times_move(self, shown: list[Entry]) -> bool:
         """Tell whether each of two more reads shows other times, though nothing was sent since."""
@@ -448,28 +467,6 @@ def parsed(answer: Answer) -> Any:
 
 def _is_object(entry: Any) -> bool:
     return isinstance(entry, dict)
-
-
-def has_ended(entry: Mapping[str, Any]) -> bool:
-    """Tell whether an entry of the status belongs to a relation that is exported, or whose export failed."""
-    return entry.get("status") in (FINISHED, FAILED)
-
-
-def marks_in(entries: Iterable[Entry]) -> Marks:
-    """Return by relation what a new export would change."""
-    return {str(entry.get("relation")): (_moment(entry), entry.get("batched")) for entry in entries}
-
-
-def is_told_in_seconds(entries: Iterable[Entry]) -> bool:
-    """Tell whether an entry tells its last change only in whole seconds; other entries may be more precise."""
-    told = [str(entry["updated_at"]) for entry in entries if entry.get("updated_at") is not None]
-    return not all(map(_PART_OF_A_SECOND.search, told))
-
-
-def _moment(entry: Entry) -> Any:
-    """Return when an entry was updated, in a form that equals other spellings of the same time."""
-    found = entry.get("updated_at")
-    return Moment(found) if isinstance(found, str) else found
 
 
 def named_by_path(export: Export, group: Fixture) -> list[Export]:

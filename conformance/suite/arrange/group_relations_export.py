@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from conformance.results.record import Reason
 from conformance.suite.absences import OperationAbsent
-from conformance.suite.arrange.exports import FINISHED, Export, export_of
+from conformance.suite.arrange.export_entries import FINISHED
+from conformance.suite.arrange.exports import Export, export_of
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values
 from conformance.suite.context import NotTested, Unmet, current_run
 from conformance.suite.expectations import Caller
@@ -94,7 +95,9 @@ AREA = Area(
     },
     request_examples={
         "scheduleGroupRelationsExport": RequestExample(
-            before=_in_one_piece, state=lambda caller, place: _export(caller, place).marks()
+            before=_in_one_piece,
+            state=lambda caller, place: _export(caller, place).marks(),
+            is_busy=lambda caller, place: _export(caller, place).is_running(),
         ),
         "getGroupRelationsExportStatus": RequestExample(before=_exported),
         "downloadGroupRelationsExport": RequestExample(before=_downloadable, query=_file),

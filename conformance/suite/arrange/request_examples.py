@@ -98,6 +98,8 @@ class RequestExample:
     """The query to send, if example and fixtures do not make it."""
     state: Callable[[Caller, Place], Any] | None = None
     """Reads the state that a refused call must not change; not needed for operations that only read."""
+    is_busy: Callable[[Caller, Place], bool] = lambda _, __: False
+    """Tells whether the target is at work on an earlier call, and so may refuse one that is right."""
     takes_seconds: float = 0
     """How long the effect of a served call may take in the background."""
     stays: bool = False
