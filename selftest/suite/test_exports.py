@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.errors import ExitCode
 from conformance.proof.variants import group_relations_export, statuses
+from conformance.reference.areas.group_relations_export import Status
 from conformance.reference.choices import Choices
 from conformance.reference.errors import NoRouteError
+from conformance.suite.arrange.export_entries import has_ended
 from conformance.suite.arrange.exports import export_of
 from conformance.suite.context import Unmet
 from conformance.suite.expectations import Caller
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.reference import Service
+    from conformance.reference.areas.group_relations_export import RelationExport
+    from selftest.conftest import Outcome
 
 #: Waits in vain end soon.
 SHORT = {"timeout_seconds": 5, "deadline_seconds": 1}
@@ -62,6 +67,41 @@ def test_an_export_that_stays_failed_is_waited_for_once(
         for _ in range(3):
             with pytest.raises(Unmet, match="did not finish"):
                 export.finished(batched=False)
+
+
+def never_ends(service: Service, relation: str) -> None:
+    """Let the export of one relation run for ever."""
+    exports = service.group_relations_export
+    status_of = exports.status_of
+
+    def still_running(export: RelationExport) -> Status:
+        return Status.STARTED if export.relation == relation else status_of(export)
+
+    exports.status_of = still_running  # type: ignore[method-assign]
+
+
+def test_a_relation_that_never_ends_is_waited_for_once(
+    reference: tuple[Service, str], write_profile: Callable[..., Path]
+) -> None:
+    never_ends(reference[0], "boards")
+    profile: Any = load_profile(write_profile(*reference, limits=SHORT))
+    with in_a_test(profile) as test:
+        export = export_of(Caller(test.run, profile.actors["owner"]), profile.fixtures["export_group"][0], "labels")
+        export.accepted(batched=False).given_served()
+        with pytest.raises(Unmet, match="the end of an export"):
+            export.quiet()
+        assert [entry["relation"] for entry in export.quiet() if not has_ended(entry)] == ["boards"]
+
+
+def test_a_refused_export_is_no_failure_while_another_one_is_running(
+    reference: tuple[Service, str], write_profile: Callable[..., Path], conformance: Callable[..., Outcome]
+) -> None:
+    never_ends(reference[0], "boards")
+    group_relations_export.refuses_exports_meanwhile(reference[0])
+    write_profile(*reference, limits=SHORT)
+    options = ("--target", "target.yaml", "--requirement", "group-relations-export.schedule.accepted", "--workers", "1")
+    outcome = conformance("run", "-q", *options, "--out", "out")
+    assert outcome.code == ExitCode.INCOMPLETE, outcome.text
 
 
 def reads_in_vain(profile: Any, relation: str, *forms: bool) -> list[int]:

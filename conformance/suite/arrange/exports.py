@@ -214,11 +214,12 @@ class Export:
             running.update(str(entry.get("relation")) for entry in shown if not has_ended(entry))
             return running <= endless
 
-        sort = f"the end of an export, but for {sorted(endless)}" if endless else ""
+        expected = "the end of an export"
+        sort = f"{expected}, but for {sorted(endless)}" if endless else expected
         try:
-            return self._entries_when(have_ended, "the end of an export", sort=sort, not_before=due)
+            return self._entries_when(have_ended, expected, sort=sort, not_before=due)
         except Unmet:
-            if (sort or "the end of an export") in self._seen.in_vain:
+            if sort in self._seen.in_vain:
                 endless |= running - {self.relation}
             raise
 
