@@ -151,13 +151,14 @@ def _goes_on(answer: Exchange) -> bool | None:
 
 
 def flat(shown: Any) -> dict[str, Any]:
-    """Return all values of a record, at any depth and in pairs of name and value: settings may stand anywhere."""
+    """Return all values of a record, at any depth and in pairs of name and value: settings may stand anywhere.
+
+    What a record says itself counts more than what stands in it: settings may repeat whatever was sent.
+    """
     if isinstance(shown, list):
         return {name: value for entry in shown for name, value in flat(entry).items()}
     if not isinstance(shown, dict):
         return {}
     names = [shown[key] for key in NAMES_IN_PAIRS if isinstance(shown.get(key), str) and "value" in shown]
-    found = {names[0]: shown["value"]} if names else dict(shown)
-    for value in shown.values():
-        found |= flat(value)
-    return found
+    own = {names[0]: shown["value"]} if names else shown
+    return {name: value for inner in shown.values() for name, value in flat(inner).items()} | own
