@@ -25,6 +25,7 @@ from conformance.target.provisioning.calls import Answer, Body, NotOursError, Wa
 from conformance.target.provisioning.discover import Discovery
 from conformance.target.provisioning.files import Secrets, secrets_beside
 from conformance.target.provisioning.profiles import by_hand
+from conformance.target.readings import flat
 from selftest.conftest import VERSION, lacking, serving
 from selftest.target.bench import Bench
 from selftest.target.services import SERVICES, StoppedError, changed, only_as_open_as, refused, stopping_after
@@ -162,6 +163,21 @@ def test_settings_are_found_in_every_format(
     bench = Bench()
     shows(bench.service)
     assert offered(bench.profile(bench.provision())) == offered(whole[0].profile(whole[1]))
+
+
+@pytest.mark.parametrize(
+    ("shown", "values"),
+    [
+        ({"active": True, "properties": {"token": "a"}}, {"active": True, "token": "a"}),
+        ({"settings": [{"key": "url", "value": "a"}, {"key": "port", "value": 1}]}, {"url": "a", "port": 1}),
+        # Settings may repeat whatever was sent, also what the integration does not take.
+        ({"active": True, "settings": [{"key": "active", "value": False}]}, {"active": True}),
+    ],
+)
+def test_what_a_record_says_itself_counts_more_than_what_stands_in_it(
+    shown: dict[str, Any], values: dict[str, Any]
+) -> None:
+    assert flat(shown).items() >= values.items()
 
 
 def test_approvers_have_pushed_nothing(whole: tuple[Bench, Provisioned]) -> None:
