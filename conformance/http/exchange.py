@@ -131,6 +131,11 @@ class Exchange:
         return (self.status or 0) >= HTTPStatus.INTERNAL_SERVER_ERROR and self.status not in NOT_THERE
 
     @property
+    def is_withheld(self) -> bool:
+        """Whether it says nothing of what was asked for: no answer came, or one that asks to come back later."""
+        return self.status in (None, HTTPStatus.TOO_MANY_REQUESTS)
+
+    @property
     def served_json(self) -> Any:
         """The parsed JSON of a served answer; None when the call was not served, or the body is no JSON."""
         return json_in(self.body) if self.is_success else None

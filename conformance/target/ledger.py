@@ -13,7 +13,6 @@ import threading
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
@@ -149,7 +148,7 @@ class Ledger:
                 self._file = None
 
     def _heard(self, exchange: Exchange) -> None:
-        self._unanswered += exchange.status in (None, HTTPStatus.TOO_MANY_REQUESTS)
+        self._unanswered += exchange.is_withheld
 
     def _cover(self, spot: Spot) -> list[Thing]:
         """Record the state of a thing and of what lies in it; return what could not be read for want of an answer."""

@@ -128,8 +128,7 @@ class States:
         for page in range(2, _MOST_PAGES + 2):
             body = _json(answer)
             if not isinstance(body, list):
-                is_lost = answer.status in (None, HTTPStatus.TOO_MANY_REQUESTS)
-                return entries if page > 2 and not is_lost else None  # noqa: PLR2004 - the first page was read
+                return entries if page > 2 and not answer.is_withheld else None  # noqa: PLR2004 - the first page was read
             fresh = [each for each in body if each not in entries]
             entries += fresh
             following = next_page(answer.headers)

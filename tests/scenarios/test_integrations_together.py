@@ -126,7 +126,7 @@ def test_one_integration_set_up_in_two_projects_at_once_is_set_up_in_both(
     both = [integrations_path(maintainer, each) for each in (project, sibling_project)]
     with borrowed(maintainer, both[0], integration), borrowed(maintainer, both[1], integration):
         for turn in range(ROUNDS):
-            texts = [f"{integration.get('distinctive_value')}-{turn}-{each.id}" for each in (project, sibling_project)]
+            texts = [f"{integration.get('distinctive_value')}-{each.id}-{turn}" for each in (project, sibling_project)]
             own: list[dict[str, object]] = [{name: text} if name else {} for text in texts]
             acts = [
                 partial(set_up, who, path, integration, **settings)
@@ -137,10 +137,13 @@ def test_one_integration_set_up_in_two_projects_at_once_is_set_up_in_both(
             with verifies("integrations.set-up.side-by-side"):
                 for path in both:
                     maintainer.whole_list(path).must_contain_once(slug=slug)
-            with verifies("integrations.belong-to-their-project"):
-                for path, strange in zip(both, reversed(texts), strict=True):
-                    answer = maintainer.get(path / slug).given_served()
-                    must(not (name and shows_text(answer, strange)), f"no {strange}", strange, answer.exchange)
+            shown = [maintainer.get(path / slug).given_served() for path in both]
+            if not all(map(shows_text, shown, texts)):  # they may be masked, so that none of them shows
+                left_to_others("integrations.belong-to-their-project")
+            else:
+                with verifies("integrations.belong-to-their-project"):
+                    for answer, strange in zip(shown, reversed(texts), strict=True):
+                        must(not shows_text(answer, strange), f"no {strange}", strange, answer.exchange)
             for path in both:
                 given_disabled(maintainer, path, integration)
 
