@@ -117,6 +117,8 @@ class Arranged:
     """Number of writes that had been sent when the state was read."""
     _stood: tuple[int, Any] | None = None
     """State before the last calls, none of which was served, and the number of served writes at that time."""
+    _was_busy: bool = False
+    """Whether work on an earlier call was going on when the last call was sent."""
     _holds_again: Callable[[], None] = lambda: None
     """Reports that the state that was read then holds again."""
 
@@ -136,6 +138,7 @@ class Arranged:
             with suppress(Unmet, NotTested):
                 self._stood = taken, self.state()
         before = self._stood[1] if self._stood is not None and self._stood[0] == taken else None
+        self._was_busy = self.request_example.is_busy(self.keeper, self.place)
         answer = call.sent_by(caller, headers)
         if before and answer.is_served:
             with suppress(Unmet, NotTested):
@@ -146,9 +149,9 @@ class Arranged:
         return answer
 
     def given_idle(self, answer: Answer) -> None:
-        """Go on only if an answer is no refusal that work on an earlier call may be the reason of."""
-        is_busy = answer.exchange.is_refusal and self.request_example.is_busy(self.keeper, self.place)
-        given(not is_busy, f"{self.operation.id} is refused, and the work on an earlier call goes on")
+        """Go on only if the last answer is no refusal that work on an earlier call may be the reason of."""
+        is_excused = self._was_busy and answer.exchange.is_refusal
+        given(not is_excused, f"{self.operation.id} is refused, and the work on an earlier call goes on")
 
     def control(self, caller: Caller) -> Answer:
         """Return the answer to the correct call. A call with a permanent effect is made once per actor and run."""
