@@ -32,7 +32,12 @@ if TYPE_CHECKING:
     metavar="V",
     help="All that is owed at V. By default all at 17.7, and the rest at the nearest version that owes it.",
 )
-@click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, help="Processes. By default one per core.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    default=(os.cpu_count() or 1) + 1,  # some faults are waited for in vain, and a core would stand idle
+    help="Processes. By default one more than there are cores.",
+)
 @click.option("--out", type=PLACE, default=Path("reports/proof"), show_default=True)
 @click.option("--resume", is_flag=True, help="Go on where an interrupted proof of the same code stopped.")
 def prove(  # noqa: PLR0913 - the options of a command

@@ -85,7 +85,8 @@ def hides_the_status_of_exports(service: Service) -> None:
 
 @pytest.mark.usefixtures("inside_this_process")
 def test_without_a_status_of_exports_their_files_are_open_and_not_missing() -> None:
-    run = VariantRun("hidden", "17.7", alterations=(hides_the_status_of_exports,))
+    limits = {"deadline_seconds": 3}
+    run = VariantRun("hidden", "17.7", limits=limits, alterations=(hides_the_status_of_exports,))
     (found,) = run_each([run], *WITHOUT_DRAWN, "--area=group-relations-export")
     assert {alarm.split()[0].rstrip(":") for alarm in found.alarms} == {
         "group-relations-export.status.list",

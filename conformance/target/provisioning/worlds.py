@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 from conformance.target.ownership import UNUSED_ID
 from conformance.target.provisioning.accounts import Accounts, Person, UsersRefusedError, require_ours
 from conformance.target.provisioning.blueprint import OWNER_LEVEL, Blueprint
-from conformance.target.provisioning.calls import OF_GATEWAYS, Calls, Entry, RefusedError, Wanted, segment
+from conformance.target.provisioning.calls import (
+    ABSENT,
+    MOMENTARY,
+    OF_GATEWAYS,
+    Calls,
+    Entry,
+    RefusedError,
+    Wanted,
+    segment,
+)
 from conformance.target.provisioning.contents import SIGNS, Contents
 from conformance.target.provisioning.draft import PATHS
 from conformance.target.provisioning.inquiry import exported_relation
@@ -181,6 +190,8 @@ class World:
             tokens=[self.people[place.by].token, *(() if place.personal else (self.administrator,))],
             bodies=bodies,
             look_up=partial(self._find_place, kind, full_path),
+            # What is made on top names nothing that was made just before, and that might not be known yet.
+            waits_after=MOMENTARY if place.within else MOMENTARY - ABSENT,
             has_name=True,
             keeps_body=place.visibility == "public",  # only administrators may be allowed to create public places
         )
