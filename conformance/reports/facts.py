@@ -208,8 +208,8 @@ class Facts:
     @property
     def only_read(self) -> str:
         """A line that says that nothing was written to the target; empty if something was."""
-        is_so = "--read-only" in self.record.header.arguments
-        return "nothing but GET and HEAD was sent, and what needs more was not tested" if is_so else ""
+        told = "nothing but GET and HEAD was sent, and what needs more was not tested"
+        return told if self.record.header.read_only else ""
 
     @property
     def merged(self) -> str:
