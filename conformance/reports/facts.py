@@ -266,6 +266,14 @@ class Facts:
         """Tell whether a failure does not fail the run: it is known, and only new ones do."""
         return row.is_known and self.record.header.fail_on == "new"
 
+    def excuses_gap(self, row: RequirementVerdict) -> bool:
+        """Tell whether an open requirement does not keep the run from its end: it waits only for excused failures."""
+        return bool(row.waits_for) and row.waits_for <= self._excused
+
+    @cached_property
+    def _excused(self) -> frozenset[str]:
+        return frozenset(row.requirement.id for row in self.result.rows if self.excuses(row))
+
     @property
     def failed_in_brief(self) -> str:
         """The numbers of failed and unstable requirements, for a heading."""
