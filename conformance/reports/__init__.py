@@ -90,7 +90,8 @@ def render(
 ) -> tuple[Path, ...]:
     """Render a record, also an incomplete one, in the named formats into a folder, which is created.
 
-    `unverified_as` is how JUnit shows a `must` that was not verified. Return what was written, in the order of FORMATS.
+    `unverified_as` is how JUnit shows a `must` that was not verified. An attestation in the folder is written again, so
+    that it has the digests of what the others are now. Return what was written, in the order of FORMATS.
     Raise UsageError for a format that does not exist, and, after all others are written, for those that could not be
     written; ReportError for those that could not be rendered.
     """
@@ -102,6 +103,8 @@ def render(
     except OSError as error:
         told = f"Cannot write reports to {folder}: {error.strerror or error}. Name a folder you may write to."
         raise UsageError(told) from error
+    if record.header.subjects and (folder / "attestation.json").is_file():
+        formats = {*formats, "attestation"}
     facts = Facts.of(record, unverified_as)
     written, problems = [], []
     digests = _digests_of_others(folder, formats)
