@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 from typing import TYPE_CHECKING
 
 import click
@@ -115,6 +116,7 @@ def report(record: Path, out: Path | None, formats: tuple[str, ...], unverified_
             "An attestation names what exactly was tested, and this run was not told. Run it with "
             "--subject NAME=DIGEST, such as --subject registry.example/service=sha256:..."
         )
+    _require_no_other(out, file)
     shown = [name for name in formats if not FORMATS[name].file]
     for name in shown:
         click.echo(printed(read, name), nl=False)
@@ -126,6 +128,15 @@ def report(record: Path, out: Path | None, formats: tuple[str, ...], unverified_
     for sentence in read.damage:
         click.echo(f"Warning: {sentence.rstrip('.')}; what it said is in no report.", err=True)
     return int(result.exit_code)
+
+
+def _require_no_other(out: Path | None, record: Path) -> None:
+    """Raise UsageError when a folder has another record than this one: reports of both would stand there as one run."""
+    other = out / "results.jsonl" if out is not None else record
+    if other.is_file() and not filecmp.cmp(other, record, shallow=False):
+        raise UsageError(
+            f"--out {out} holds the record of another run, and its reports would be replaced. Name another folder."
+        )
 
 
 @click.command()

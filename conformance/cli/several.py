@@ -15,6 +15,7 @@ from conformance.cli.parameters import PLACE
 from conformance.contract import Contract
 from conformance.errors import ConformanceError, ExitCode, UsageError
 from conformance.http.settings import without_userinfo
+from conformance.reports import write_text
 from conformance.reports.comparison import (
     compare_targets,
     comparison_as_html,
@@ -76,6 +77,8 @@ def run_each(targets: Sequence[Path], arguments: Sequence[str], out: Path) -> in
         name: [sys.executable, "-m", "conformance", "run", f"--target={target}", f"--out={out / name}", *arguments]
         for name, target in zip(names, targets, strict=True)
     }
+    for file in _FILES:  # a comparison tells of the runs beside it, and these are no longer those
+        (out / file).unlink(missing_ok=True)
     begun = time.time()
     started = {name: _start(call) for name, call in calls.items()}
     end_again = when_terminated(partial(_pass_on, started))
@@ -169,7 +172,7 @@ def _write(out: Path, runs: Mapping[str, Path]) -> None:
         click.echo(f"No comparison: {error}", err=True)
         return
     for file, form in _FILES.items():
-        (out / file).write_text(_FORMS[form](comparison), encoding="utf-8")
+        write_text(out / file, _FORMS[form](comparison))
     click.echo(f"{comparison.summary}: {out / 'comparison.html'}")
 
 

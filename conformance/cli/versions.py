@@ -14,7 +14,7 @@ import pytest
 from conformance.cli.parameters import FORM, PLACE, shared_with_pytest
 from conformance.contract import Contract, Version
 from conformance.errors import ConformanceError, ExitCode, StoppedError, TargetError, UsageError
-from conformance.reports import render_all
+from conformance.reports import READINESS, render_all, set_aside
 from conformance.results.reading import read_record
 from conformance.results.recorder import add_readiness
 from conformance.results.text import one_line, plural
@@ -61,7 +61,9 @@ class Comparison:
         """Run the tests of these requirements as of a version; None when that version has none of them."""
         folder = self.folder / f"as-of-{version}"
         record = folder / "results.jsonl"
-        record.unlink(missing_ok=True)
+        told = set_aside(folder)  # where nothing can be run, the record of an earlier command must not count
+        if told is not None:
+            click.echo(told, err=True)
         arguments = [
             *self._passed_on(),
             f"--as-of={version}",
@@ -128,7 +130,7 @@ def write_readiness(readiness: Readiness, folder: Path, record: Path) -> Path:
 
     Raise UsageError when that is not possible.
     """
-    file = folder / "readiness.json"
+    file = folder / READINESS
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(readiness.as_data(), ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

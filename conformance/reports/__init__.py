@@ -69,6 +69,8 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         )
     }
 )
+#: The file that tells of an upgrade, beside the record that has it too.
+READINESS = "readiness.json"
 #: Formats that a run writes without being asked.
 WRITTEN = tuple(form.name for form in FORMATS.values() if form.file)
 
@@ -88,7 +90,8 @@ def render(
 ) -> tuple[Path, ...]:
     """Render a record, also an incomplete one, in the named formats into a folder, which is created.
 
-    `unverified_as` is how JUnit shows a `must` that was not verified. Return what was written, in the order of FORMATS.
+    `unverified_as` is how JUnit shows a `must` that was not verified. An attestation in the folder is written again, so
+    that it has the digests of what the others are now. Return what was written, in the order of FORMATS.
     Raise UsageError for a format that does not exist, and, after all others are written, for those that could not be
     written; ReportError for those that could not be rendered.
     """
@@ -100,6 +103,8 @@ def render(
     except OSError as error:
         told = f"Cannot write reports to {folder}: {error.strerror or error}. Name a folder you may write to."
         raise UsageError(told) from error
+    if record.header.subjects and (folder / "attestation.json").is_file():
+        formats = {*formats, "attestation"}
     facts = Facts.of(record, unverified_as)
     written, problems = [], []
     digests = _digests_of_others(folder, formats)
@@ -150,8 +155,9 @@ def reports_in(folder: Path) -> list[Path]:
 def set_aside(folder: Path) -> str | None:
     """Move the record of an earlier run and its reports out of a folder: to FOLDER.1 beside it, or the first free one.
 
-    Ledgers stay, because they say what still has to be restored. Return a sentence that says where the record is now,
-    None if there was none. Raise UsageError while that run is still writing, or when its record cannot be moved.
+    What was told of an upgrade goes with it. Ledgers stay, because they say what still has to be restored. Return a
+    sentence that says where the record is now, None if there was none. Raise UsageError while that run is still
+    writing, or when its record cannot be moved.
     """
     record = folder / "results.jsonl"
     if not record.is_file() or not record.stat().st_size:
@@ -161,7 +167,7 @@ def set_aside(folder: Path) -> str | None:
         with record.open("a", encoding="utf-8") as stream:
             require_alone(stream, record)
             aside = _made_beside(named)
-            for file in (record, *reports_in(folder)):
+            for file in (record, *reports_in(folder), *folder.glob(READINESS)):
                 place = aside / file.relative_to(folder)
                 place.parent.mkdir(exist_ok=True)
                 file.rename(place)

@@ -153,6 +153,9 @@ def _changes(
         yield from _added_or_gone(name, old, new, is_whole=is_whole)
         return
     if not (old.requirement.selected and new.requirement.selected):
+        # A violation that was seen in passing makes a run non-conformant, whatever was selected.
+        if new.is_violation and old.verdict is not new.verdict and _was_looked_at(old):
+            yield _change(Sort.FAILING, old, new, why(new))
         return
     sort = _sort(old, new)
     if sort is not None:
@@ -162,6 +165,10 @@ def _changes(
         before, after = ("; ".join(sorted(one - other)) or "nothing else" for one, other in (seen, seen[::-1]))
         stated = new.requirement
         yield Change(Sort.OBSERVED, name, stated.level, one_line(before), one_line(after), one_line(stated.statement))
+
+
+def _was_looked_at(row: RequirementVerdict) -> bool:
+    return row.requirement.selected or row.verdict is Verdict.PASSED
 
 
 def _sort(old: RequirementVerdict, new: RequirementVerdict) -> Sort | None:

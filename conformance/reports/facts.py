@@ -208,8 +208,8 @@ class Facts:
     @property
     def only_read(self) -> str:
         """A line that says that nothing was written to the target; empty if something was."""
-        is_so = "--read-only" in self.record.header.arguments
-        return "nothing but GET and HEAD was sent, and what needs more was not tested" if is_so else ""
+        told = "nothing but GET and HEAD was sent, and what needs more was not tested"
+        return told if self.record.header.read_only else ""
 
     @property
     def merged(self) -> str:
@@ -265,6 +265,14 @@ class Facts:
     def excuses(self, row: RequirementVerdict) -> bool:
         """Tell whether a failure does not fail the run: it is known, and only new ones do."""
         return row.is_known and self.record.header.fail_on == "new"
+
+    def excuses_gap(self, row: RequirementVerdict) -> bool:
+        """Tell whether an open requirement does not keep the run from its end: it waits only for excused failures."""
+        return bool(row.waits_for) and row.waits_for <= self._excused
+
+    @cached_property
+    def _excused(self) -> frozenset[str]:
+        return frozenset(row.requirement.id for row in self.result.rows if self.excuses(row))
 
     @property
     def failed_in_brief(self) -> str:

@@ -24,7 +24,8 @@ def render(facts: Facts) -> str:
     A violated requirement is a failure, unless it is known and only new ones fail the run; an error of the suite itself
     is an error. So is a requirement that is owed and was not verified, unless the facts say `skipped` or `failure`,
     because test views hide what is skipped. Everything else that was not verified is skipped, with its reason. That
-    includes a hint that was not followed, because it must not stop a build. A suite `conformance.run` reports problems
+    includes a hint that was not followed, and what waits only for known failures that do not fail the run, because
+    these must not stop a build. A suite `conformance.run` reports problems
     outside any requirement, such as a broken test, and exists only if there are any.
     """
     root = ET.Element("testsuites", {"name": "conformance"})
@@ -101,7 +102,8 @@ def _case(facts: Facts, row: RequirementVerdict) -> ET.Element:
 def _show(case: ET.Element, facts: Facts, row: RequirementVerdict) -> None:
     """Give a case the child element for the result of its requirement; without one, readers count it as passed."""
     state = standing(row)
-    if row.is_gap and state is not Standing.BROKEN and facts.unverified_as != "skipped":
+    is_open = row.is_gap and state is not Standing.BROKEN and not facts.excuses_gap(row)
+    if is_open and facts.unverified_as != "skipped":
         # An owed requirement that was not verified stands where test views show open problems.
         text = _failures(row) if row.failures else visible(row.requirement.statement)
         message = f"not verified: {why(row)}"

@@ -14,6 +14,7 @@ from conformance.contract.yaml_files import first_problem, line_of, parse_yaml
 from conformance.errors import UsageError
 from conformance.http.bodies import with_values
 from conformance.results.record import KnownFailure
+from conformance.results.text import visible
 from conformance.results.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -95,8 +96,11 @@ def baseline_of(result: RunResult, owner: str, expires: date) -> str:
 
 
 def reason_from(check: Check) -> str:
-    """Return the reason for a new entry: what a failed check saw."""
-    return " ".join(f"Expected {check.expected}; got {check.actual}.".split())[:_LONGEST_REASON]
+    """Return the reason for a new entry: what a failed check saw.
+
+    Unprintable characters are escaped: YAML has no way to write half a surrogate pair, which JSON may contain.
+    """
+    return " ".join(visible(f"Expected {check.expected}; got {check.actual}.").split())[:_LONGEST_REASON]
 
 
 def _entry(row: RequirementVerdict, owner: str, expires: date) -> dict[str, Any]:

@@ -48,6 +48,9 @@ _SAME = {
     "undeclared": "declared features",
     "selection": "selections",
     "fail_on": "answers to --fail-on",
+    # Reports and attestation of the whole would say of every part what is true only of the first.
+    "subjects": "subjects",
+    "read_only": "uses of --read-only",
 }
 #: Marks a thing left on the target as restorable: it counts only until a run, or somebody, restores it.
 _RESTORE = "conformance restore"

@@ -322,6 +322,12 @@ class Header:
     """Who ran it and on which machine, as `somebody on build-7`."""
 
     @property
+    def read_only(self) -> str:
+        """The option that lets the run send nothing but GET and HEAD; empty if it was not given."""
+        option = "--read-only"
+        return option if option in self.arguments else ""
+
+    @property
     def selected_in_brief(self) -> str:
         """What the operator selected; a long list is shortened."""
         return in_brief(self.selection)

@@ -23,6 +23,7 @@ from conformance.target.embedded import prepared_service
 from conformance.target.provisioning.calls import Answer
 from selftest.conftest import VERSION, lacking, serving
 from selftest.reads import report_of
+from selftest.reports.report_samples import CONFORMANT, NON_CONFORMANT, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,6 +108,17 @@ def test_an_attestation_of_a_run_without_a_subject_says_what_is_missing(
     outcome = conformance("report", "out", "--format", "attestation", "--out", "att")
     assert (outcome.code, "--subject NAME=DIGEST" in outcome.err) == (ExitCode.USAGE, True), outcome.text
     assert not (tmp_path / "att").exists()
+
+
+def test_reports_of_one_record_do_not_replace_those_beside_another(
+    conformance: Callable[..., Any], tmp_path: Path
+) -> None:
+    for name, sample in (("one", CONFORMANT), ("same", CONFORMANT), ("other", NON_CONFORMANT)):
+        written(sample, tmp_path / name)
+    assert conformance("report", "one", "--out", "same").code == ExitCode.CONFORMANT
+    outcome = conformance("report", "one", "--out", "other")
+    assert (outcome.code, "--out other holds the record of another run" in outcome.err) == (ExitCode.USAGE, True)
+    assert [file.name for file in (tmp_path / "other").iterdir()] == ["results.jsonl"]
 
 
 @pytest.mark.parametrize("line", ["{", '{"kind": "header"}', "[]", '{"kind": "header", "form": 99}'])

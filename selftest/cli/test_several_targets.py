@@ -82,6 +82,7 @@ def test_what_an_earlier_command_left_is_not_compared(
         profiles[1].write_text("base_url: [", encoding="utf-8")
         outcome = conformance("run", *few)
     assert (outcome.code, "No comparison" in outcome.err) == (4, True), outcome.text
+    assert not list((tmp_path / "out").glob("comparison.*"))
 
 
 def test_a_run_in_the_current_folder_has_a_name_in_a_comparison(

@@ -111,6 +111,15 @@ def test_a_requirement_that_was_not_selected_is_no_loss() -> None:
     assert not _found(old, record(planned("scope.read", selected=False))).changes
 
 
+def test_a_violation_seen_in_passing_is_newly_failing_though_not_selected() -> None:
+    seen = record(planned("scope.read", selected=False), checks=(failed("scope.read"),))
+    for selected in (True, False):
+        old = record(planned("scope.read", selected=selected), checks=(passed("scope.read"),))
+        assert [change.sort for change in _found(old, seen).changes] == [Sort.FAILING]
+    assert not _found(seen, seen).changes
+    assert not _found(record(planned("scope.read", selected=False)), seen).changes  # nobody knows how it was before
+
+
 def test_a_should_that_is_no_longer_met_is_shown_and_is_no_regression() -> None:
     hint = planned("scope.hint", level="should")
     found = _found(record(hint, checks=(passed("scope.hint"),)), record(hint, checks=(failed("scope.hint"),)))

@@ -8,20 +8,26 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from conformance.errors import ExitCode
 from conformance.reports import junit
 from conformance.reports.facts import Facts
-from conformance.results.record import TestOutcome
+from conformance.results.record import KnownFailure, Reason, TestOutcome
 from conformance.results.verdicts import Verdict, add_up
 from selftest.reports.report_samples import (
     BROKEN,
     CONFORMANT,
     CURL,
     EMPTY,
+    HEADER,
     INCOMPLETE,
     NON_CONFORMANT,
     SAMPLES,
     STOPPED,
     STORY,
+    failed,
+    left_open,
+    planned,
+    record,
 )
 
 if TYPE_CHECKING:
@@ -108,6 +114,17 @@ def test_gaps_are_errors_with_their_reason_and_those_of_a_should_are_skipped() -
         "export.start": ("error", "not verified: no test yet: no test"),
         "export.status": ("error", "not verified: no test yet: no test"),
     }
+
+
+@pytest.mark.parametrize(("fail_on", "shown"), [("any", ["failure", "error"]), ("new", ["skipped", "skipped"])])
+def test_what_waits_for_a_known_failure_is_as_red_as_the_exit_code(fail_on: str, shown: list[str]) -> None:
+    known = KnownFailure("It is late.", "a team", "2030-12-31")
+    waiting = replace(left_open("scope.read", Reason.PRECONDITION), waits_for="scope.switch")
+    plan = (planned("scope.switch", known_failure=known), planned("scope.read"))
+    header = replace(HEADER, fail_on=fail_on)
+    found = record(*plan, checks=(failed("scope.switch"), waiting), header=header)
+    assert list(_outcomes(found).values()) == shown
+    assert (add_up(found).exit_code == ExitCode.CONFORMANT) == (set(shown) == {"skipped"})
 
 
 def test_what_does_not_apply_or_is_only_noted_is_skipped() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
@@ -14,12 +15,22 @@ import pytest
 
 from conformance.contract.yaml_files import first_problem
 from conformance.errors import UsageError
-from conformance.reports import printed, render
+from conformance.reports import WRITTEN, printed, render
 from conformance.reports.facts import Facts
 from conformance.reports.terminal import summary
 from conformance.results.record import KnownFailure
 from conformance.results.verdicts import Verdict, add_up
-from selftest.reports.report_samples import CONFORMANT, HEADER, SAMPLES, UNSTABLE, failed, passed, planned, record
+from selftest.reports.report_samples import (
+    CONFORMANT,
+    HEADER,
+    INCOMPLETE,
+    SAMPLES,
+    UNSTABLE,
+    failed,
+    passed,
+    planned,
+    record,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -180,6 +191,18 @@ def test_only_a_conformant_run_is_attested_as_passed(name: str, result: str, tmp
     named = replace(SAMPLES[name], header=replace(HEADER, subjects=("service=sha256:" + "0f" * 32,)))
     render(named, ["attestation"], tmp_path)
     assert _json(tmp_path / "attestation.json")["predicate"]["result"] == result
+
+
+def test_an_attestation_has_the_digest_of_a_report_that_is_rendered_again(tmp_path: Path) -> None:
+    named = replace(INCOMPLETE, header=replace(HEADER, subjects=("service=gitCommit:" + "a" * 40,)))
+    render(named, ["junit"], tmp_path)
+    assert not (tmp_path / "attestation.json").exists(), "nobody asked for one"
+    render(named, WRITTEN, tmp_path)
+    render(named, ["junit"], tmp_path, unverified_as="skipped")
+    reports = _json(tmp_path / "attestation.json")["predicate"]["annotations"]["reports"]
+    found = {report["name"]: report["digest"]["sha256"] for report in reports}
+    assert found.keys() >= {"junit.xml", "index.html", "report.json"}
+    assert all(hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() == digest for name, digest in found.items())
 
 
 @pytest.mark.parametrize(("shown", "tag"), [("error", "error"), ("failure", "failure"), ("skipped", "skipped")])

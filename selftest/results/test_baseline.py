@@ -166,6 +166,15 @@ def test_a_baseline_is_written_from_a_run_and_keeps_former_entries(tmp_path: Pat
     assert "204 without a body" in found[names[1]].reason
 
 
+def test_a_written_baseline_can_be_read_whatever_the_target_answered(tmp_path: Path) -> None:
+    odd = "\ud800\x00\x1b[31m\x85\ufeff\u202e: '\"# \U0001f600"
+    name = next(iter(Contract.load().requirements))
+    result = add_up(record(planned(name), checks=(failed(name, actual=odd),)))
+    reason = read(tmp_path, baseline_of(result, "team B", date(2027, 2, 1)))[name].reason
+    assert r"got \ud800\x00\x1b[31m\x85\ufeff\u202e: '" in reason
+    assert reason.isprintable()
+
+
 def test_the_schema_of_the_file_is_printed() -> None:
     asked = CliRunner().invoke(commands, ["baseline", "--schema"])
     assert json.loads(asked.output)["title"] == "Baseline"

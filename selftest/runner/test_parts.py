@@ -237,6 +237,8 @@ def test_parts_that_do_not_fit_are_refused_with_one_message(
         ({"version": "17.6"}, "versions"),
         ({"seed": 2}, "seeds"),
         ({"shard": "2/3"}, "numbers of shards"),
+        ({"subjects": ("service=gitCommit:" + "b" * 40,)}, "subjects"),
+        ({"arguments": ("--read-only",)}, "--read-only"),
     ],
 )
 def test_records_of_different_runs_are_not_merged(folder: Path, changed: dict[str, Any], word: str) -> None:

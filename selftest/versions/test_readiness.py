@@ -263,6 +263,21 @@ def test_limits_of_a_run_apply_to_each_run_that_is_compared(conformance: Callabl
         assert int(bound.partition("=")[2]) <= 500 - first.footer.requests
 
 
+def test_naming_a_folder_again_loses_nothing_that_was_told_of_an_upgrade(
+    conformance: Callable[..., Any], tmp_path: Path
+) -> None:
+    options = ("run", "--requirement", "versions.repository-tree.missing-path", "--out", "out", "--read-only")
+    conformance(*options, "--ready-for", "18.0")
+    told = (tmp_path / "out" / "readiness.json").read_bytes()
+    older = (tmp_path / "out" / "as-of-18.0" / "results.jsonl").read_bytes()
+    conformance(*options)
+    assert not (tmp_path / "out" / "readiness.json").exists(), "it is not of the run that the folder holds now"
+    assert (tmp_path / "out.1" / "readiness.json").read_bytes() == told
+    outcome = conformance(*options, "--ready-for", "18.0")
+    assert (tmp_path / "out" / "as-of-18.0.1" / "results.jsonl").read_bytes() == older
+    assert "are in out/as-of-18.0.1 now" in outcome.err
+
+
 def test_a_run_keeps_its_exit_code_if_readiness_cannot_be_determined(
     conformance: Callable[..., Any],
 ) -> None:
