@@ -80,9 +80,13 @@ class _Sweeper:
         """Return the entries of a list that may be ours; a target without a search returns all."""
         query = {"search": self.prefix, **({"search_namespaces": True} if path == "/projects" else {})}
         try:
-            return list(self.calls.walk(self.administrator, path, **query))
+            found = list(self.calls.walk(self.administrator, path, **query))
         except RefusedError:
-            return list(self.calls.walk(self.administrator, path))
+            found = list(self.calls.walk(self.administrator, path))
+        nameless = [entry for entry in found if self._is_ours(entry) and "id" not in entry]
+        if nameless:
+            raise RefusedError(f"GET {path} shows no id of {nameless[0]['name']}")
+        return found
 
     def _is_ours(self, entry: Entry) -> bool:
         return is_ours(entry) and str(entry["name"]).startswith(f"{self.prefix} ")
