@@ -194,3 +194,19 @@ def test_odd_answers_prove_nothing_about_a_profile(
 def test_a_mark_of_a_process_that_cannot_be_is_one_of_an_ended_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("socket.gethostname", lambda: "here")
     assert run_behind(json.dumps({"run": "r", "host": "here", "pid": 10**30})) is None
+
+
+@pytest.mark.parametrize(("seconds", "sent"), [(0.0, 5), (60.0, 1)])
+def test_a_call_for_which_the_client_has_waited_long_is_not_sent_again(
+    seconds: float, sent: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, calls = [0.0], []
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+
+    def silent(_: Way, *call: Any) -> Answer:
+        calls.append(call)
+        now[0] += seconds
+        return Answer(None, problem="status 503, which a gateway answers in the place of the service")
+
+    assert Bench(alter=changed(silent)).calls.get("token", "/metadata").status is None
+    assert len(calls) == sent

@@ -32,6 +32,7 @@ _PAGE_LENGTH = 100
 _MOST_PAGES = 500
 #: How often an idempotent call is retried when no answer comes.
 _AGAIN, _ONCE_MORE = 4, 1
+_LONG_ENOUGH = 30.0  # seconds
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 #: How many seconds reads may lag behind writes, and by which factor the seen lag is exceeded.
 _LONGEST_LAG, _MARGIN = 10.0, 1.5
@@ -235,10 +236,12 @@ class Calls:
     def _repeated(send: Callable[[], Answer], unanswered: int = _AGAIN) -> Answer:
         """Send an idempotent call; retry until the target itself answers, or a limit is reached.
 
-        `unanswered` limits the retries after no answer at all, each of which may have taken long.
+        `unanswered` limits the retries after no answer at all. The client retries too: when that took long, it is done.
         """
-        answer = send()
+        began, answer = time.monotonic(), send()
         for attempt in range(_AGAIN):
+            if answer.status is None and time.monotonic() - began > _LONG_ENOUGH:
+                break
             if answer.status not in OF_GATEWAYS or (answer.status is None and attempt >= unanswered):
                 break
             if answer.status is not None:
