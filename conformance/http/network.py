@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 #: The length of a body that ends when the connection closes.
 WITHOUT_END = sys.maxsize
+_SHOWN = 60  # characters of a name
 _PIECE = 16 * 1024
 _EMPTY_LINE = re.compile(rb"\n\r?\n")
 
@@ -51,7 +52,11 @@ class Network(httpcore.NetworkBackend):
     ) -> httpcore.NetworkStream:
         """Connect; raise ConnectError or ConnectTimeout."""
         left = self._deadline.left(timeout, httpcore.ConnectTimeout)
-        return Stream(self._plain.connect_tcp(host, port, left, local_address, socket_options), self._deadline)
+        try:
+            stream = self._plain.connect_tcp(host, port, left, local_address, socket_options)
+        except (UnicodeError, OverflowError) as error:  # a name with an empty label, or a port that cannot be
+            raise httpcore.ConnectError(f"{host[:_SHOWN]}:{port} is no address: {error}") from error
+        return Stream(stream, self._deadline)
 
 
 class Stream(httpcore.NetworkStream):

@@ -94,6 +94,17 @@ def client_certificate_from(given: Mapping[str, str] | None, source: str) -> Cli
     return ClientCertificate(**given)
 
 
+def proxy_from(given: str | None, source: str) -> str | None:
+    """Return the address of a proxy, if there is one; raise UsageError when it is no address."""
+    try:
+        is_one = given is None or (bool(urlsplit(given).hostname) and urlsplit(given).port != 0)
+    except ValueError:  # an incomplete IPv6 address, or a port that is too large
+        is_one = False
+    if not is_one:
+        raise UsageError(f"{source} names a proxy that is no address; one looks like http://proxy.example.com:3128.")
+    return given
+
+
 def http2_from(source: str, *, wanted: bool) -> bool:
     """Return whether to offer HTTP/2; raise UsageError when it is wanted and its library is not installed."""
     if wanted and find_spec("h2") is None:

@@ -145,7 +145,7 @@ class Marker:
     def _read(self, client: Client) -> Mapping[str, Any]:
         if self._variables is None:
             return {}
-        with suppress(ValueError, RecursionError, TypeError, AttributeError):
+        with suppress(ValueError, RecursionError, TypeError, AttributeError, KeyError):
             answer = json.loads(self._send(client, "GET", f"{self._variables}/{KEY}").body)
             found = json.loads(answer["value"]) if answer.get("key") == KEY else {}
             return found if isinstance(found, dict) and "run" in found else {}
@@ -182,7 +182,7 @@ def _is_here(found: Mapping[str, Any]) -> bool:
 def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):  # no process has a number like that
         return False
     except OSError:
         return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -14,6 +15,10 @@ from conformance.contract.yaml_files import parse_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
+
+
+#: How near two names are, of at most 1, when one of them is probably misspelled.
+_NEARLY = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +131,21 @@ SET_ASIDE: Mapping[str, str] = MappingProxyType(
 def fixtures_schema() -> Mapping[str, Any]:
     """Return the JSON Schema for the `fixtures:` of a profile, with all known names."""
     return {"type": "object", "properties": {row.name: _schema_of(row) for row in TABLE["fixtures"]}}
+
+
+def misspelled_in(fixtures: Mapping[str, Any]) -> str | None:
+    """Say which key of a fixture is probably misspelled; None when none is. Other keys may say more of it.
+
+    A key is misspelled if it is unknown, and nearly one that is known and not given.
+    """
+    known = {row.name: [field.name for field in row.fields] for row in TABLE["fixtures"]}
+    for name, value in fixtures.items():
+        for entry in value if isinstance(value, list) else [value]:
+            lacking = [key for key in known.get(name, ()) if key not in entry]
+            for key in entry.keys() - {*known.get(name, ())}:
+                if near := get_close_matches(str(key), lacking, n=1, cutoff=_NEARLY):
+                    return f"at fixtures.{name}: '{key}' is unknown. Did you mean '{near[0]}'?"
+    return None
 
 
 def _schema_of(row: Named) -> dict[str, Any]:

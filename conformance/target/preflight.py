@@ -117,7 +117,7 @@ READ_WITH = {
 }
 #: Features that fixtures or other keys of the profile declare.
 READ_OF = frozenset({"approval_policies", "enterprise_edition", "hidden_groups", "https", "password_approval"})
-_EDITIONS: Mapping[object, str] = {True: "enterprise", False: "community"}
+_EDITIONS: Mapping[bool, str] = {True: "enterprise", False: "community"}
 
 
 def undeclared(profile: Profile, client: Client) -> tuple[str, ...]:
@@ -142,7 +142,8 @@ def overstated(profile: Profile, client: Client) -> tuple[str, ...]:
     ]
     asking = next((profile.actors[name] for name in ("admin", "owner") if name in profile.actors), None)
     shown = client.send(asking, "GET", "/metadata").served_object if asking is not None else {}
-    edition = _EDITIONS.get(shown.get("enterprise"))
+    enterprise = shown.get("enterprise")
+    edition = _EDITIONS[enterprise] if isinstance(enterprise, bool) else None
     if edition is not None and profile.edition != edition:
         found.append(f"GET /metadata shows the {edition} edition, and the profile says edition: {profile.edition}.")
     if profile.features.get("https") not in {None, profile.base_url.startswith("https://")}:

@@ -22,6 +22,7 @@ from conformance.http.settings import (
     certificates_from,
     client_certificate_from,
     http2_from,
+    proxy_from,
     without_userinfo,
 )
 from conformance.target.apart import require_own_places
@@ -35,7 +36,16 @@ from conformance.target.fit_secrets import (
     shell_variables,
     stated_secrets,
 )
-from conformance.target.names import ACTORS, FEATURES, FIXTURE_ROWS, FIXTURES, PLURALS, PRESUMED, fixtures_schema
+from conformance.target.names import (
+    ACTORS,
+    FEATURES,
+    FIXTURE_ROWS,
+    FIXTURES,
+    PLURALS,
+    PRESUMED,
+    fixtures_schema,
+    misspelled_in,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -362,7 +372,8 @@ def _secrets_beside(file: Path, name: str) -> dict[str, str]:
 def _problem_of_fixtures(data: Mapping[str, Any]) -> str | None:
     """Say what is wrong with the values of a fixture, in any world."""
     for number, world in enumerate([data, *data.get("worlds", ())]):
-        problem = problem_under(fixtures_schema(), world["fixtures"], "fixtures")
+        fixtures = world["fixtures"]
+        problem = problem_under(fixtures_schema(), fixtures, "fixtures") or misspelled_in(fixtures)
         if problem:
             return problem.replace("at fixtures", f"at worlds[{number - 1}].fixtures", 1) if number else problem
     return None
@@ -411,7 +422,7 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
         retries=RetryBudget(**data.get("retries", {})),
         certificates=certificates_from(data.get("certificates", True), source),
         client_certificate=client_certificate_from(data.get("client_certificate"), source),
-        proxy=data.get("proxy"),
+        proxy=proxy_from(data.get("proxy"), source),
         headers=dict(data.get("headers", {})),
         http2=http2_from(source, wanted=data.get("http2", False)),
     )

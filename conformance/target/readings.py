@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from conformance.http.exchange import next_page, pages_in
+from conformance.target.shapes import as_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +77,7 @@ class Readings:
     def record(self, path: str, *actors: str) -> Mapping[str, Any]:
         """Return the object at a path; an empty one when none is served."""
         answer = self.answer(path, *actors)
-        return answer.served_object if answer is not None else {}
+        return _object(answer) if answer is not None else {}
 
     def entries(self, path: str, *actors: str) -> list[Mapping[str, Any]] | None:
         """Return all objects of a list; None when there is none, or when it cannot be read to its end.
@@ -89,7 +90,7 @@ class Readings:
         following: str | None = None
         for page in range(1, _MOST_PAGES + 1):
             answer = self.answer(following, *actors) if following else self.answer(path, *actors, page=page)
-            found = answer.served_json if answer is not None else None
+            found = as_named(answer.served_json) if answer is not None else None
             if answer is None or not isinstance(found, list):
                 return entries if page > 1 and not goes_on else None
             fresh = [entry for entry in found if isinstance(entry, dict) and entry not in entries]
@@ -107,7 +108,7 @@ class Readings:
         if members is None or not all(isinstance(one.get("access_level"), int) for one in members):
             return None
         levels: dict[Any, int] = {}
-        for one in members:
+        for one in members:  # whoever has no id is nobody of the profile
             levels[one.get("id")] = max(levels.get(one.get("id"), 0), one["access_level"])
         return levels
 
@@ -125,7 +126,7 @@ class Readings:
 
     def record_of(self, name: str, path: str) -> Mapping[str, Any]:
         """Return the object at a path as this actor sees it; an empty one when none is served to the actor."""
-        return self._once(name, path).served_object
+        return _object(self._once(name, path))
 
     def status_of(self, name: str, path: str) -> int | None:
         """Return the status of GET on a path as this actor; None when no answer came."""
@@ -140,6 +141,12 @@ class Readings:
             if (name, path, page) not in self._read:
                 self._read[name, path, page] = self.client.send(self.profile.actors[name], "GET", path, query=query)
         return self._read[name, path, page]
+
+
+def _object(answer: Exchange) -> dict[str, Any]:
+    """Return the object of a served answer; an empty one when there is none."""
+    found: dict[str, Any] = as_named(answer.served_object)
+    return found
 
 
 def _goes_on(answer: Exchange) -> bool | None:

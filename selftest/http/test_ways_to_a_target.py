@@ -17,7 +17,7 @@ from conformance.errors import UsageError
 from conformance.http.client import Client
 from conformance.http.transport import NotSentError
 from conformance.suite.evidence import evidence_of
-from conformance.target.profile import Actor, profile_from
+from conformance.target.profile import Actor, load_profile, profile_from
 from selftest.http.certificates import Authority
 from selftest.proof.hostile import GOOD, Answer, Call, Line, redirects, says, serving, whole
 
@@ -276,3 +276,28 @@ def test_without_the_http2_library_the_message_says_what_to_install(monkeypatch:
     monkeypatch.setattr("conformance.http.settings.find_spec", lambda _: None)
     with pytest.raises(UsageError, match=r"\[http2\]"):
         client_of("https://service.invalid", http2=True)
+
+
+@pytest.mark.parametrize("proxy", ["http://[::1", "http://proxy:99999", "http://:3128"])
+def test_a_proxy_that_is_no_address_is_refused(proxy: str) -> None:
+    with pytest.raises(UsageError, match="names a proxy that is no address"):
+        settings_of("http://127.0.0.1:1", proxy=proxy)
+
+
+@pytest.mark.parametrize("host", ["a..b", f"{'a' * 70}.example"])
+def test_a_host_whose_name_cannot_be_is_told_of_and_reached_by_nobody(host: str) -> None:
+    with Client(settings_of(f"http://{host}")) as client:
+        assert "is no address" in str(client.send(None, "GET", "/version").problem)
+    with serving(redirects(f"http://{host}/")) as target, Client(settings_of(target.base_url)) as client:
+        followed = client.follow(client.send(MAINTAINER, "GET", "/version"))
+    assert "is no address" in str(followed.problem)
+
+
+def test_a_misspelled_key_of_a_fixture_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "target.yaml"
+    start = "base_url: http://127.0.0.1:1\nactors: {}\nfixtures:\n  project: {id: 1, %s}\n"
+    file.write_text(start % "paht: a/b")
+    with pytest.raises(UsageError, match=r"at fixtures.project: 'paht' is unknown. Did you mean 'path'\?"):
+        load_profile(file)
+    file.write_text(start % "path: a/b, paths: of our own, team: ours")
+    assert load_profile(file).fixtures["project"][0]["team"] == "ours"

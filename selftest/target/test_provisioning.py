@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -215,6 +216,21 @@ def test_a_taken_name_that_nothing_shows_is_not_waited_for_long() -> None:
     with pytest.raises(UsersRefusedError, match=r"already been taken.*nothing is shown that has this name"):
         bench.provision()
     assert 2 < len(sent) < 20  # it is tried again, but not for half a minute
+
+
+@pytest.mark.parametrize("place", ["/members", "/repository/branches", "/merge_requests"])
+def test_calls_that_a_service_does_not_have_are_waited_for_once(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: now.append(now.pop() + seconds))
+
+    def absent(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        is_meant = method == "POST" and path.endswith(place)
+        return refused(404, "404 Not Found") if is_meant else way(token, method, path, query, body)
+
+    done = Bench(alter=changed(absent), patience=20).provision()
+    assert any("404 Not Found" in reason for reason in done.refused.values())
+    assert 15 < now[0] < 45  # a call of a kind, and of its like in projects and groups
 
 
 def test_what_a_service_refuses_is_named_and_everything_else_is_created(whole: tuple[Bench, Provisioned]) -> None:

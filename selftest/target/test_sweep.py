@@ -85,6 +85,32 @@ def test_what_provisioning_did_not_create_is_never_touched() -> None:
     assert bench.calls.find(admin, "/groups/conformance-mine") is not None
 
 
+@pytest.mark.parametrize("lists_contents", [True, False])
+def test_what_a_search_does_not_show_keeps_its_group(lists_contents: bool) -> None:  # noqa: FBT001
+    def by_name(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        """Search in names only, and perhaps list the projects in a group."""
+        if lists_contents and re.fullmatch(r"/groups/\d+/projects", path):
+            own = way(token, "GET", path.rpartition("/")[0], {}, None).entry["full_path"]
+            found = way(token, "GET", "/projects", {}, None)
+            inside = [one for one in found.body if one["path_with_namespace"].startswith(f"{own}/")]
+            return replace(found, body=inside)
+        asked = {name: value for name, value in query.items() if not name.startswith("search")}
+        answer = way(token, method, path, asked, body)
+        if "search" not in query or not isinstance(answer.body, list):
+            return answer
+        return replace(answer, body=[one for one in answer.body if query["search"] in one["name"]])
+
+    bench = Bench()
+    bench.provision()
+    group = bench.calls.find(bench.administrator, "/groups/conformance-1-fresh-group") or {}
+    inner = {"name": "Mine", "path": "mine", "namespace_id": group["id"]}
+    bench.calls.send(bench.administrator, "POST", "/projects", inner)
+    bench.alter = changed(by_name)
+    removals = sweep(bench.calls, bench.administrator, "conformance", lambda _: None)
+    assert [one.what for one in removals if one.problem] == ["group conformance-1-fresh-group"]
+    assert bench.calls.find(bench.administrator, "/projects/conformance-1-fresh-group%2Fmine") is not None
+
+
 def test_a_project_that_is_deleted_later_with_its_owner_is_no_leftover() -> None:
     def kept(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
         """Accept the deletion of a project outside of groups, but delete it only with its owner."""

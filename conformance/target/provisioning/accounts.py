@@ -66,9 +66,12 @@ class Accounts:
             look_up=partial(self._find_user, username),
             waits_after=MOMENTARY - ABSENT,
             has_name=True,
+            shows=("id", "username"),
         )
         user = wanted.look_up()
-        if user is None:
+        if user is not None:
+            user = wanted.whole(user)
+        else:
             user = self.calls.make(wanted)
             # Measured here, because nothing depends on the user yet, and the next calls read what was created.
             self.calls.see_lag(wanted.look_up)

@@ -7,7 +7,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from itertools import product
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,6 +18,7 @@ from conformance.http.bodies import json_in
 from conformance.http.client import Client, TargetGoneError
 from conformance.http.exchange import NOT_THERE, next_page
 from conformance.target.profile import Actor
+from conformance.target.shapes import as_named
 
 if TYPE_CHECKING:
     from conformance.target.provisioning.files import Made
@@ -31,9 +32,12 @@ _PAGE_LENGTH = 100
 _MOST_PAGES = 500
 #: How often an idempotent call is retried when no answer comes.
 _AGAIN, _ONCE_MORE = 4, 1
+_LONG_ENOUGH = 30.0  # seconds
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 #: How many seconds reads may lag behind writes, and by which factor the seen lag is exceeded.
 _LONGEST_LAG, _MARGIN = 10.0, 1.5
+#: How many parts of a path say what is made; later ones name it, as files are named.
+_PLACE = 5
 _SHORT_PAUSE = 0.02
 #: How many seconds a refused name is retried when nothing is seen to have it, and a call that needs a new role.
 _FOR_A_NAME = _FOR_A_ROLE = 5.0
@@ -136,6 +140,8 @@ class Wanted:
     """Statuses after which the call is retried for a while."""
     has_name: bool = False
     """Whether its name must be unique, so that a call may be refused because of another one's name."""
+    shows: Sequence[str] = ()
+    """What must be known of it: keys of its record."""
     keeps_body: bool = False
     """Whether all tokens are tried with a body before the next body; else all bodies are tried with a token."""
 
@@ -145,6 +151,15 @@ class Wanted:
         if self.keeps_body:
             return ((token, body) for body, token in product(self.bodies, self.tokens))
         return product(self.tokens, self.bodies)
+
+    def whole(self, entry: Entry) -> Entry:
+        """Return what was made or found; raise RefusedError when the target does not show what must be known of it."""
+        lacking = [key for key in self.shows if key not in entry]
+        if lacking:
+            raise RefusedError(
+                f"POST {self.path} ({self.what}): it exists, and the target does not show its {lacking[0]}"
+            )
+        return entry
 
 
 class Calls:
@@ -161,6 +176,10 @@ class Calls:
         self.settle_seconds = settle_seconds
         self._written_at = -math.inf
         self._shows_what_is_made = True
+        self._working: set[str] = set()
+        """Kinds of calls that have made something."""
+        self._waited_in_vain: set[str] = set()
+        """Kinds of calls that were answered 404 until patience ended: a service without them says that every time."""
 
     def see_lag(self, look: Callable[[], Entry | None]) -> None:
         """Measure from a newly created thing how far reads lag behind writes, and wait that long from now on.
@@ -204,19 +223,25 @@ class Calls:
     def _answered(self, token: str, method: str, path: str, query: Body, body: Body | None = None) -> Answer:
         if method == "GET":
             self._settled()
-        answer = self._repeated(lambda: self._way(token, method, path, query, body))
+        answer = self._repeated(lambda: self._sent(token, method, path, query, body))
         if method != "GET":
             self._written_at = time.monotonic()
         return answer
+
+    def _sent(self, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        answer = self._way(token, method, path, query, body)
+        return replace(answer, body=as_named(answer.body)) if answer.is_served else answer
 
     @staticmethod
     def _repeated(send: Callable[[], Answer], unanswered: int = _AGAIN) -> Answer:
         """Send an idempotent call; retry until the target itself answers, or a limit is reached.
 
-        `unanswered` limits the retries after no answer at all, each of which may have taken long.
+        `unanswered` limits the retries after no answer at all. The client retries too: when that took long, it is done.
         """
-        answer = send()
+        began, answer = time.monotonic(), send()
         for attempt in range(_AGAIN):
+            if answer.status is None and time.monotonic() - began > _LONG_ENOUGH:
+                break
             if answer.status not in OF_GATEWAYS or (answer.status is None and attempt >= unanswered):
                 break
             if answer.status is not None:
@@ -226,14 +251,14 @@ class Calls:
 
     def send(self, token: str, method: str, path: str, body: Body | None = None) -> Answer:
         """Change something."""
-        answer = self._way(token, method, path, {}, body)
+        answer = self._sent(token, method, path, {}, body)
         self._written_at = time.monotonic()
         return answer
 
     def ask(self, token: str, path: str, body: Body) -> Answer:
         """Send a POST that changes nothing; retry if no answer comes, or that of a gateway."""
         self._settled()
-        return self._repeated(lambda: self._way(token, "POST", path, {}, body), _ONCE_MORE)
+        return self._repeated(lambda: self._sent(token, "POST", path, {}, body), _ONCE_MORE)
 
     def walk(self, token: str, path: str, **query: Any) -> Iterator[Entry]:
         """Yield the entries of a list, page by page.
@@ -271,23 +296,27 @@ class Calls:
 
     def ensure(self, wanted: Wanted) -> Entry:
         """Return something that should exist: find it or create it; raise RefusedError as `make` does."""
-        return wanted.look_up() or self.make(wanted)
+        found = wanted.look_up()
+        return self.make(wanted) if found is None else wanted.whole(found)
 
     def make(self, wanted: Wanted) -> Entry:
         """Create something that does not exist yet, and return it.
 
         It is looked up after each refusal and after a call without an answer, because it may exist. Raise RefusedError
-        when nobody may create it.
+        when nobody may create it, or the target does not show what must be known of it.
         """
         self._made.note("POST", wanted.path, wanted.what)
-        began, pause = time.monotonic(), _FIRST_PAUSE
+        began, pause, kind = time.monotonic(), _FIRST_PAUSE, _kind_of(wanted.path)
         while True:
             answers: list[Answer] = []
             for token, body in wanted.ways:
                 answer = self.send(token, "POST", wanted.path, body)
-                found = (answer.entry if answer.is_served else None) or wanted.look_up()
+                shown = answer.entry if answer.is_served else {}
+                is_whole = bool(shown) and shown.keys() >= {*wanted.shows}
+                found = shown if is_whole else wanted.look_up() or shown
                 if found:
-                    return found
+                    self._working.add(kind)
+                    return wanted.whole(found)
                 answers.append(answer)
                 if answer.status in OF_GATEWAYS or (wanted.has_name and answer.says_that_it_is_taken):
                     break  # the data was not judged, so less data need not be tried
@@ -295,7 +324,10 @@ class Calls:
             is_taken = wanted.has_name and momentary <= TAKEN
             patience = min(self._patience, _FOR_A_NAME) if is_taken else self._patience
             patience = min(patience, _FOR_A_ROLE) if momentary == {403} else patience
+            if momentary == {404} and kind in self._waited_in_vain - self._working:
+                patience = 0
             if not momentary or time.monotonic() + pause > began + patience:
+                self._waited_in_vain |= {kind} if momentary == {404} else set()
                 hidden = "; nothing is shown that has this name" if momentary and is_taken else ""
                 raise RefusedError(f"POST {wanted.path} ({wanted.what}): {answers[-1]}{hidden}")
             time.sleep(pause)
@@ -323,6 +355,11 @@ def by_http(client: Client) -> Way:
         return Answer(exchange.status, json_in(exchange.body), exchange.headers, exchange.problem or "")
 
     return send
+
+
+def _kind_of(path: str) -> str:
+    """Return a key for calls that make the same kind of thing in different places."""
+    return "/".join("0" if part.isdecimal() else part for part in path.split("/")[:_PLACE])
 
 
 def segment(text: object) -> str:

@@ -68,6 +68,7 @@ class Contents:
                     bodies=bodies,
                     look_up=find,
                     waits_after=UNTIL_KNOWN,
+                    shows=("id", "iid"),
                 )
             )
             if is_renamed:
@@ -192,6 +193,7 @@ class Contents:
                 tokens=[owner, self.administrator],
                 bodies=[{"name": name, **levels}, {"name": name}],
                 look_up=partial(self.calls.first, owner, path, "name", name),
+                shows=("id", "name"),
             )
         )
         return {**found, "project_id": project["id"]}

@@ -32,6 +32,7 @@ _LISTED = 5
 #: How many places are tried for something that any of them may have.
 _MOST_ASKED = 20
 _MERGE_REQUESTS = ("merge_request", "second_merge_request", "reset_merge_request")
+_SHOWN = ("iid", "id", "sha", "title", "description")
 _PROTECTED = ("protected_branch", "second_protected_branch")
 
 
@@ -132,8 +133,8 @@ class Discovery:
                 continue
             for relation, key in (("labels", "name"), ("milestones", "title")):
                 listed = self._sight.listed(self._sight.owner, f"/groups/{group['id']}/{relation}")
-                if listed:
-                    objects = {"relation": relation, "objects": [entry[key] for entry in listed]}
+                if any(key in entry for entry in listed):
+                    objects = {"relation": relation, "objects": [entry[key] for entry in listed if key in entry]}
                     self._draft.name("export_group", {**as_fixture("group", group), **objects})
                     inside = (one for one in self._sight.groups if _lies_in(group["full_path"], one["full_path"]))
                     self._draft.name_first("inner_export_group", "group", inside)
@@ -213,16 +214,16 @@ class Discovery:
                 entry["iid"]: entry
                 for entry in self._sight.opened(project["id"])
                 if entry.get("description") and entry.get("sha")
-                if author in {None, (entry.get("author") or {}).get("id")}
+                if author in (None, (entry.get("author") or {}).get("id"))
             }
             given = {fixtures[name].get("iid") for name in names if name in fixtures}
             free = [entry for iid, entry in opened.items() if iid not in given]
             for name, entry in zip([name for name in names if name not in fixtures], free, strict=False):
-                self._draft.name(name, {key: entry[key] for key in ("iid", "id", "sha", "title", "description")})
+                self._draft.name(name, {key: entry[key] for key in _SHOWN if key in entry})
             for name in names:
                 known = fixtures.get(name, {})
                 shown = opened.get(known.get("iid"), {})
-                for key in ("id", "sha", "title", "description") if shown else ():
+                for key in (key for key in _SHOWN if key in shown):
                     self._draft.fill(f"fixtures.{name}.{key}", known, key, shown[key])
 
     def _choose_protected_branches(self) -> None:
@@ -242,7 +243,8 @@ class Discovery:
             path = f"/projects/{project}/merge_requests/{entry['iid']}/approval_state"
             state = self.calls.get(sight.maintainer, path).entry
             named = {key: entry[key] for key in ("iid", "id", "sha") if key in entry}
-            if "code_owner" in {rule.get("rule_type") for rule in state.get("rules") or () if isinstance(rule, dict)}:
+            rules = [rule for rule in state.get("rules") or () if isinstance(rule, dict)]
+            if any(rule.get("rule_type") == "code_owner" for rule in rules):
                 draft.name("code_owner_merge_request", named)
             elif state.get("approval_rules_overwritten") is False:
                 self.perhaps.setdefault("untouched_merge_request", named)

@@ -209,6 +209,7 @@ class _Groups:
             bodies=[{"name": self._name("rules project"), "path": "rules-project", "namespace_id": outer["id"]}],
             look_up=partial(self.calls.find, self._keepers[0].token, f"/projects/{segment(full_path)}"),
             waits_after=frozenset(),
+            shows=("id",),
         )
         return {"id": self.calls.make(wanted)["id"], "path": full_path}
 

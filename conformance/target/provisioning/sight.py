@@ -7,13 +7,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from conformance.target.provisioning.calls import RefusedError, segment
+from conformance.target.provisioning.draft import PATHS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from conformance.target.provisioning.calls import Answer, Calls, Entry
 
 _OWNER, _MAINTAINER = 50, 40
+
+
+def _named(kind: str, entries: list[Entry]) -> Iterator[Entry]:
+    """Yield the projects or groups of which a profile can say all that it must."""
+    return (entry for entry in entries if entry.keys() >= {"id", "name", PATHS[kind]})
 
 
 @dataclass
@@ -38,7 +44,7 @@ class Sight:
     @cached_property
     def ids(self) -> dict[str, int]:
         """The user ids of the actors that the target knows."""
-        return {name: int(user["id"]) for name, user in self.users.items() if "id" in user}
+        return {name: user["id"] for name, user in self.users.items() if "id" in user}
 
     @cached_property
     def owner(self) -> str:
@@ -70,17 +76,19 @@ class Sight:
     def groups(self) -> list[Entry]:
         """The groups that `owner` owns."""
         listed = self.listed(self.owner, "/groups", min_access_level=_OWNER)
-        return [group for group in listed if self.has("group", group, "owner", _OWNER)]
+        return [group for group in _named("group", listed) if self.has("group", group, "owner", _OWNER)]
 
     @cached_property
     def projects(self) -> list[Entry]:
         """The projects that `maintainer` maintains."""
         listed = self.listed(self.maintainer, "/projects", membership=True, min_access_level=_MAINTAINER)
-        return [project for project in listed if self.has("project", project, "maintainer", _MAINTAINER)]
+        return [
+            project for project in _named("project", listed) if self.has("project", project, "maintainer", _MAINTAINER)
+        ]
 
     def levels(self, kind: str, entry: Entry) -> dict[int, int]:
         """Return the level of each member of a project or group."""
-        key = kind, int(entry["id"])
+        key = kind, entry["id"]
         if key not in self._levels:
             place = f"/{kind}s/{entry['id']}/members"
             members = self.listed(self.keeper, f"{place}/all")
@@ -95,7 +103,7 @@ class Sight:
         """Return the levels in the group around a project or group, for a target that lists no inherited members."""
         path = str(entry.get("path_with_namespace" if kind == "project" else "full_path", "")).rpartition("/")[0]
         around = self.calls.find(self.keeper, f"/groups/{segment(path)}") if path else None
-        return self.levels("group", around) if around else {}
+        return self.levels("group", around) if around and "id" in around else {}
 
     def has(self, kind: str, entry: Entry, actor: str, least: int) -> bool:
         """Tell whether an actor has at least this level in a project or group."""
@@ -108,7 +116,8 @@ class Sight:
 
     def protected(self, project: int) -> list[Entry]:
         """Return the protected branches of a project."""
-        return self.listed(self.maintainer, f"/projects/{project}/protected_branches")
+        listed = self.listed(self.maintainer, f"/projects/{project}/protected_branches")
+        return [entry for entry in listed if {"id", "name"} <= entry.keys()]
 
     def rules(self, kind: str, entry: Entry) -> list[Any] | None:
         """Return the approval rules of a project or group; None where they are not shown."""

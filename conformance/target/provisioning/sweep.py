@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from operator import call
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from conformance.target.provisioning.blueprint import is_ours
 from conformance.target.provisioning.calls import RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from conformance.target.provisioning.calls import Answer, Calls, Entry
 
@@ -70,19 +70,29 @@ def is_marked(place: Entry) -> bool:
     return bool(place.get("marked_for_deletion_on") or place.get("marked_for_deletion"))
 
 
+def _path_of(place: Entry) -> str:
+    return str(place.get("full_path") or place.get("path_with_namespace"))
+
+
 @dataclass(frozen=True, slots=True)
 class _Sweeper:
     calls: Calls
     administrator: str
     prefix: str
+    _unsearched: dict[str, list[Entry]] = field(default_factory=dict)
+    """Whole lists, for a target that does not list the contents of a group."""
 
     def _all(self, path: str) -> list[Entry]:
         """Return the entries of a list that may be ours; a target without a search returns all."""
         query = {"search": self.prefix, **({"search_namespaces": True} if path == "/projects" else {})}
         try:
-            return list(self.calls.walk(self.administrator, path, **query))
+            found = list(self.calls.walk(self.administrator, path, **query))
         except RefusedError:
-            return list(self.calls.walk(self.administrator, path))
+            found = list(self.calls.walk(self.administrator, path))
+        nameless = [entry for entry in found if self._is_ours(entry) and "id" not in entry]
+        if nameless:
+            raise RefusedError(f"GET {path} shows no id of {nameless[0]['name']}")
+        return found
 
     def _is_ours(self, entry: Entry) -> bool:
         return is_ours(entry) and str(entry["name"]).startswith(f"{self.prefix} ")
@@ -117,21 +127,30 @@ class _Sweeper:
 
     def groups(self) -> list[Callable[[], Removal]]:
         """Return steps that remove the top-level groups."""
-        groups, projects = self._all("/groups"), self._all("/projects")
-        paths = [(str(entry.get("full_path")), entry) for entry in groups]
-        paths += [(str(entry.get("path_with_namespace")), entry) for entry in projects]
         steps: list[Callable[[], Removal]] = []
-        for group in groups:
+        for group in self._all("/groups"):
             path = str(group.get("full_path"))
             if not self._is_ours(group) or "/" in path:
                 continue
-            foreign = [inner for inner, entry in paths if inner.startswith(f"{path}/") and not self._is_ours(entry)]
+            within = ((_path_of(entry), entry) for entry in self._within(group))
+            foreign = [inner for inner, entry in within if inner.startswith(f"{path}/") and not self._is_ours(entry)]
             if foreign:
                 problem = f"{foreign[0]} lies in it, which was not made by provisioning"
                 steps.append(partial(Removal, f"group {path}", problem))
             else:
                 steps.append(partial(self._remove_group, group, path))
         return steps
+
+    def _within(self, group: Entry) -> Iterator[Entry]:
+        """Yield what lies in a group, and perhaps more. A search by the prefix may miss what others put there."""
+        for below, everywhere in (("descendant_groups", "/groups"), ("projects", "/projects")):
+            try:
+                inside = self.calls.walk(self.administrator, f"/groups/{group['id']}/{below}", include_subgroups=True)
+                yield from inside
+            except RefusedError:
+                if everywhere not in self._unsearched:
+                    self._unsearched[everywhere] = list(self.calls.walk(self.administrator, everywhere))
+                yield from self._unsearched[everywhere]
 
     def _remove_group(self, group: Entry, path: str) -> Removal:
         answer = delete_group(self.calls, self.administrator, group)

@@ -193,10 +193,11 @@ class World:
             # What is made on top names nothing that was made just before, and that might not be known yet.
             waits_after=MOMENTARY if place.within else MOMENTARY - ABSENT,
             has_name=True,
+            shows=("id", PATHS[kind]),
             keeps_body=place.visibility == "public",  # only administrators may be allowed to create public places
         )
         if place.within not in self._new and (found := wanted.look_up()) is not None:
-            return found
+            return wanted.whole(found)
         self._new.add(place.name)
         made = self.calls.make(wanted)
         # The target may have changed the path, for example to lower case.
@@ -382,9 +383,10 @@ class World:
 
         if not is_so():
             # The namespace of a project may have another id than its group.
-            around = next(group for group in self.groups.values() if group["full_path"] == path.rpartition("/")[0])
-            of_project, of_group = f"/projects/{project['id']}", f"/groups/{around['id']}"
-            targets = [of_group] if name.startswith("group_") else [of_project] if wanted else [of_project, of_group]
+            above = path.rpartition("/")[0].casefold()
+            of_group = [f"/groups/{one['id']}" for one in self.groups.values() if one["full_path"].casefold() == above]
+            of_project = [f"/projects/{project['id']}"]
+            targets = of_group if name.startswith("group_") else of_project if wanted else [*of_project, *of_group]
             for target in targets:
                 self.calls.put(owner, target, {"duo_features_enabled": wanted})
                 if is_so():

@@ -1,0 +1,212 @@
+"""Answers with other types than their names say, or without what they usually show, end no command with a traceback."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.http.client import Client
+from conformance.reference import EmbeddedServer
+from conformance.target.check import check_profile
+from conformance.target.marker import KEY, Marker, run_behind
+from conformance.target.preflight import overstated, prove_roles
+from conformance.target.profile import profile_from
+from conformance.target.provisioning.accounts import UsersRefusedError
+from conformance.target.provisioning.calls import Answer, Body, RefusedError, Way
+from conformance.target.provisioning.discover import Discovery
+from conformance.target.provisioning.profiles import by_value, profile_data
+from conformance.target.provisioning.sweep import sweep
+from conformance.target.shapes import as_named
+from selftest.target.bench import Bench
+from selftest.target.services import changed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from conformance.http.exchange import Call, Exchange
+    from conformance.target import Profile
+
+_NOTHING = object()
+
+
+def _without(entry: dict[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in entry.items() if name != key}
+
+
+def odd(method: str, pattern: str, key: str, value: Any) -> Callable[[Way], Way]:
+    """Alter a key in the answers to some calls, or leave it out."""
+
+    def change(way: Way, token: str, sent: str, path: str, query: Body, body: Body | None) -> Answer:
+        answer = way(token, sent, path, query, body)
+        if sent != method or not re.fullmatch(pattern, path.partition("?")[0]) or not answer.is_served:
+            return answer
+        more = {} if value is _NOTHING else {key: value}
+        entries = answer.body if isinstance(answer.body, list) else [answer.body]
+        altered = [_without(entry, key) | more for entry in entries]
+        return replace(answer, body=altered if isinstance(answer.body, list) else altered[0])
+
+    return changed(change)
+
+
+def test_values_of_another_type_count_as_missing_and_numbers_as_texts_are_read() -> None:
+    given = {
+        "id": "12",
+        "iid": True,
+        "name": 5,
+        "namespace": "a",
+        "rules": {},
+        "sha": None,
+        "other": [0],
+    }
+    assert as_named([given, "x"]) == [{"id": 12, "other": [0]}, "x"]
+    assert as_named({"id": "1" * 5000, "user_id": 10**30}) == {"user_id": 10**30}
+    assert as_named(5) == 5
+
+
+@pytest.mark.parametrize(
+    ("method", "pattern", "key", "value"),
+    [
+        ("POST", "/groups", "full_path", _NOTHING),
+        ("POST", "/groups", "full_path", "another/path"),
+        ("POST", "/projects", "id", None),
+        ("POST", "/projects", "path_with_namespace", 5),
+        ("GET", "/groups/[0-9]+/members", "id", [None]),
+        ("GET", "/projects/[0-9]+/merge_requests/[0-9]+", "sha", [None]),
+    ],
+)
+def test_a_service_whose_answers_are_odd_can_be_prepared(method: str, pattern: str, key: str, value: Any) -> None:
+    bench = Bench(patience=0, alter=odd(method, pattern, key, value))
+    assert bench.profile(bench.provision())["actors"]
+
+
+@pytest.mark.parametrize("value", [_NOTHING, None, "x", {}])
+def test_users_without_a_number_are_told_of(value: Any) -> None:
+    bench = Bench(patience=0, alter=odd("(GET|POST)", "/users", "id", value))
+    bench.alter = lambda way: odd("GET", "/users", "id", value)(odd("POST", "/users", "id", value)(way))
+    with pytest.raises(UsersRefusedError, match=r"POST /users .*does not show its id"):
+        bench.provision()
+
+
+@pytest.fixture(scope="module")
+def prepared() -> tuple[Bench, dict[str, Any]]:
+    bench = Bench(patience=0)
+    return bench, profile_data(bench.order(), bench.provision(), by_value)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "key", "value"),
+    [
+        ("/user", "id", "x"),
+        ("/projects", "namespace", "a text"),
+        ("/projects", "id", {}),
+        ("/projects", "name", _NOTHING),
+        ("/groups", "full_path", [None]),
+        ("/groups/[0-9]+/labels", "name", _NOTHING),
+        ("/(projects|groups)/[0-9]+/members/all", "access_level", "x"),
+        ("/projects/[0-9]+/merge_requests", "author", "somebody"),
+        ("/projects/[0-9]+/merge_requests", "title", _NOTHING),
+        ("/projects/[0-9]+/merge_requests/[0-9]+/approval_state", "rules", 5),
+        ("/projects/[0-9]+/protected_branches", "name", _NOTHING),
+    ],
+)
+def test_odd_answers_only_leave_things_out_of_a_discovery(
+    prepared: tuple[Bench, dict[str, Any]], pattern: str, key: str, value: Any
+) -> None:
+    bench, known = prepared
+    tokens = {name: actor["token"] for name, actor in known["actors"].items()}
+    altered = replace(bench, alter=odd("GET", pattern, key, value))
+    discovery = Discovery(altered.calls, tokens, {"actors": {name: {} for name in tokens}})
+    if key == "id" and pattern == "/user":
+        with pytest.raises(RefusedError):
+            discovery.fill()
+    else:
+        assert discovery.fill()
+
+
+def test_what_has_the_mark_and_no_number_is_told_of_and_nothing_is_swept() -> None:
+    bench = Bench(patience=0)
+    bench.provision()
+    before = bench.counts()
+    for path in ("/projects", "/groups", "/users"):
+        bench.alter = odd("GET", path, "id", _NOTHING)
+        with pytest.raises(RefusedError, match=f"GET {path} shows no id of conformance "):
+            sweep(bench.calls, bench.administrator, "conformance", lambda _: None)
+        assert bench.counts()["groups"] == before["groups"] or path == "/users"
+
+
+def test_a_namespace_that_is_a_text_keeps_nothing_from_being_swept() -> None:
+    bench = Bench(patience=0)
+    bench.provision()
+    bench.alter = odd("GET", "/projects", "namespace", "a text")
+    removals = sweep(bench.calls, bench.administrator, "conformance", lambda _: None)
+    assert not [removal for removal in removals if removal.problem]
+    assert not bench.counts()["projects"]
+
+
+@pytest.fixture(scope="module")
+def served(prepared: tuple[Bench, dict[str, Any]]) -> Iterator[Profile]:
+    bench, data = prepared
+    with EmbeddedServer(bench.service) as server:
+        yield profile_from({**data, "base_url": server.base_url, "version": "unknown"}, "a test")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "key", "value"),
+    [
+        ("/metadata", "enterprise", [None]),
+        (".*/members/all", "id", {}),
+        ("/user", "id", ["x"]),
+        (f".*/{KEY}", "value", 0),
+    ],
+)
+def test_odd_answers_prove_nothing_about_a_profile(
+    served: Profile, monkeypatch: pytest.MonkeyPatch, pattern: str, key: str, value: Any
+) -> None:
+    perform = Client.perform
+
+    def altered(client: Client, call: Call) -> Exchange:
+        exchange = perform(client, call)
+        if not exchange.is_success or not re.fullmatch(pattern, call.path):
+            return exchange
+        shown = json.loads(exchange.body)
+        odd_one = {} if value is _NOTHING else {key: value}
+        rest = (
+            [_without(one, key) | odd_one for one in shown]
+            if isinstance(shown, list)
+            else _without(shown, key) | odd_one
+        )
+        return replace(exchange, body=json.dumps(rest).encode())
+
+    monkeypatch.setattr(Client, "perform", altered)
+    with Client(served.client_settings()) as client:
+        assert not [one for one in check_profile(served, client) if one.state == "contradicted"]
+        assert not [one for one in prove_roles(served, client) if one.shown == "contradicted"]
+        overstated(served, client)
+    mark = Marker(served, "a-run")
+    mark.claim()
+    mark.release()
+
+
+def test_a_mark_of_a_process_that_cannot_be_is_one_of_an_ended_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "here")
+    assert run_behind(json.dumps({"run": "r", "host": "here", "pid": 10**30})) is None
+
+
+@pytest.mark.parametrize(("seconds", "sent"), [(0.0, 5), (60.0, 1)])
+def test_a_call_for_which_the_client_has_waited_long_is_not_sent_again(
+    seconds: float, sent: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, calls = [0.0], []
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+
+    def silent(_: Way, *call: Any) -> Answer:
+        calls.append(call)
+        now[0] += seconds
+        return Answer(None, problem="status 503, which a gateway answers in the place of the service")
+
+    assert Bench(alter=changed(silent)).calls.get("token", "/metadata").status is None
+    assert len(calls) == sent
