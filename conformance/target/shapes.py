@@ -42,8 +42,10 @@ def _record(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _value(name: str, value: Any) -> Any:
-    """Return a value, or None if it has another type than its name says; some services send numbers as texts."""
+    """Return a value, or None if it has another type than its name says; some send "1", or 1.0."""
     if name in _NUMBERS:
+        if isinstance(value, float) and value.is_integer():
+            return int(value)
         is_number = isinstance(value, str) and value.isdecimal() and len(value) <= _LONGEST_NUMBER
         return int(value) if is_number else value if type(value) is int else None
     kind = next((kind for names, kind in _KINDS if name in names), object)

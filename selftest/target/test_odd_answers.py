@@ -64,6 +64,7 @@ def test_values_of_another_type_count_as_missing_and_numbers_as_texts_are_read()
     }
     assert as_named([given, "x"]) == [{"id": 12, "other": [0]}, "x"]
     assert as_named({"id": "1" * 5000, "user_id": 10**30}) == {"user_id": 10**30}
+    assert as_named([{"id": 12.0, "iid": 1.5}, {"id": float("inf")}]) == [{"id": 12}, {}]
     assert as_named(5) == 5
 
 
