@@ -15,6 +15,7 @@ from conformance.suite.arrange.reviews import (
     given_in_profile,
     merge_request_path,
     must_be_approved_by,
+    must_not_be_approved_by,
     status_of,
     under_review,
     user_id,
@@ -50,6 +51,27 @@ def test_approving_with_the_current_head_is_accepted(
     with verifies("merge-request-approvals.approve.current-sha"):
         approver.post(review / "approve", {"sha": sha}).must_be_served()
         must_be_approved_by(maintainer, review, *others, user_id(approver))
+    approver.post(review / "unapprove").given_served()
+    with verifies("merge-request-approvals.unapprove.caller-is-gone"):
+        must_not_be_approved_by(maintainer, review, user_id(approver))
+
+
+def test_the_current_head_is_accepted_beside_another_approval(
+    joint_review: Path,
+    maintainer: Caller,
+    approver: Caller,
+    second_approver: Caller,
+    merge_request: Fixture,
+) -> None:
+    sha = given_in_profile(merge_request.get("sha"), "sha", "merge_request")
+    others = [*approvers_of(maintainer, joint_review), user_id(second_approver)]
+    second_approver.post(joint_review / "approve").given_served()
+    approver.post(joint_review / "approve").given_served()
+    approver.post(joint_review / "unapprove").given_served()
+    given(approvers_of(maintainer, joint_review) == sorted(others), "the approval without sha cannot be taken back")
+    with verifies("merge-request-approvals.approve.current-sha"):
+        approver.post(joint_review / "approve", {"sha": sha}).must_be_served()
+        must_be_approved_by(maintainer, joint_review, *others, user_id(approver))
 
 
 def test_another_merge_request_has_a_head_of_its_own(
@@ -69,9 +91,30 @@ def test_another_merge_request_has_a_head_of_its_own(
         approver.post(path / "approve").given_served()
         approver.post(path / "unapprove").given_served()
         given(approvers_of(maintainer, path) == others, "the approval without sha cannot be taken back")
+        conflict = approver.post(path / "approve", {"sha": OTHER_SHA})
+        with verifies("merge-request-approvals.approve.other-sha-conflicts", go_on=True):
+            conflict.must_be(409)
         with verifies("merge-request-approvals.approve.current-sha"):
             approver.post(path / "approve", {"sha": sha}).must_be_served()
             must_be_approved_by(maintainer, path, *others, user_id(approver))
+
+
+def test_another_commit_conflicts_where_a_merge_request_has_no_rules(
+    maintainer: Caller,
+    approver: Caller,
+    project: Fixture,
+    merge_request: Fixture,
+) -> None:
+    """Whether somebody may approve whom no rule names is open: without a sha the same caller shows it."""
+    path = merge_request_path(project, merge_request)
+    with under_review(maintainer, path), approvals_put_back(maintainer, path, approver):
+        may = approver.post(path / "approve").is_served and approver.post(path / "unapprove").is_served
+        conflict = approver.post(path / "approve", {"sha": OTHER_SHA})
+        if not may or not (conflict.is_served or approver.post(path / "approve").is_served):
+            left_to_others()
+            return
+        with verifies("merge-request-approvals.approve.other-sha-conflicts"):
+            conflict.must_be(409)
 
 
 def test_approving_another_commit_conflicts(

@@ -133,6 +133,8 @@ def test_a_bot_clears_approvals_where_no_rule_names_who_approves(
         if not approvers_of(maintainer, path):
             left_to_others()
             return
+        with verifies("merge-request-approvals.reset.others-get-401", go_on=True):
+            maintainer.put(path / "reset_approvals").must_be(401)
         project_bot.put(path / "reset_approvals").given_served()
         with verifies("merge-request-approvals.reset.clears-all"):
             must_be_approved_by(maintainer, path, within=RESET_SECONDS)

@@ -301,6 +301,13 @@ def test_an_update_replaces_the_approvers(
         for users, groups in (([second], [other]), ([first, second], [one, other]), ([first], [one]), ([first], [one])):
             answer = maintainer.put(merge_request_rules / rule["id"], {"user_ids": users, "group_ids": groups})
             must_name(maintainer, merge_request_rules, rule_in(answer), users, groups)
+    with verifies("merge-request-approvals.rules.update.leaves-unsent"):
+        must_be_stored(
+            maintainer,
+            merge_request_rules,
+            rule,
+            **{name: rule.get(name) for name in ("name", "approvals_required")},
+        )
 
 
 def test_an_update_takes_approvers_by_username(

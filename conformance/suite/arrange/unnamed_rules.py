@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from conformance.suite.arrange.reviews import naming
-from conformance.suite.expectations import given
+from conformance.suite.arrange.reviews import essences, naming
+from conformance.suite.expectations import Path, given
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from conformance.suite.expectations import Answer, Caller, Path
+    from conformance.suite.expectations import Answer, Caller
 
 _FOR_ANYBODY = "any_approver"
 
@@ -53,7 +53,14 @@ def leaves_nobody(writer: Caller, rule: Path, change: Mapping[str, Any], answer:
     """Tell whether an update without lists left nobody in a rule, or was refused as one that removes everybody is."""
     if not answer.exchange.is_refusal:
         return is_for_anybody(answer.json if answer.is_served else None)
-    return writer.put(rule, {**change, "user_ids": [], "group_ids": []}).exchange.is_refusal
+    rules, _, number = rule.rpartition("/")
+    known = essences(writer, Path(rules)).items()
+    emptied = writer.put(rule, {**change, "user_ids": [], "group_ids": []})
+    for before in (content for one, content in known if emptied.is_served and str(one) == number):
+        # It was refused for another reason, such as a number that its approvers do not reach: they have to stay.
+        values = {name: before[name] for name in ("name", "approvals_required")}
+        writer.put(rule, {**values, "user_ids": before["users"], "group_ids": before["groups"]})
+    return emptied.exchange.is_refusal
 
 
 def is_for_anybody(rule: Any) -> bool:
