@@ -18,6 +18,7 @@ from selftest.inside import inside
 
 #: Variants that differ in most places, on one service; `make variants-sample` takes others with each commit.
 HANDFUL = {"always-200", "strict-input", "nulls-and-truth-values", "other-rules", "no-order", "short-pages"}
+RULES = "approval_rules or merge_request_approvals_rules or merge_request_approvals_input"
 #: At which versions they are tried, and whether the suite knows the version.
 TRIED_AT = (("15.9", True), ("16.0", False), ("17.7", True), ("19.0", True))
 
@@ -35,6 +36,22 @@ def test_variants_violate_nothing(one: VariantRun) -> None:
         (run,) = run_each((one,), *WITHOUT_DRAWN)
     assert (run.alarms, run.broken) == ((), ())
     assert run.verified > 400
+
+
+@pytest.mark.parametrize(
+    ("name", "tests"),
+    [
+        ("updated-rules-become-default", RULES),
+        ("updated-rules-keep-somebody", RULES),
+        ("values-passed-on-later", "approval_settings"),
+    ],
+)
+def test_what_a_service_leaves_open_about_updates_violates_nothing(name: str, tests: str) -> None:
+    """Each may meet few tests only, so that no sample of whole runs is needed to see it."""
+    (one,) = runs_of([variant for variant in VARIANTS if variant.name == name], VERSION)
+    (run,) = run_each((one,), "-k", f"({tests}) and not model and not test_fuzz", "--max-examples=3")
+    assert (run.alarms, run.broken) == ((), ())
+    assert run.verified > 0
 
 
 def test_every_variant_runs_with_every_version_known_or_not_and_every_seed() -> None:

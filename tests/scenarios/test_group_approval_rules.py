@@ -40,6 +40,7 @@ from conformance.suite.arrange.reviews import (
     rule_in,
     user_id,
 )
+from conformance.suite.arrange.unnamed_rules import is_for_anybody, leaves_nobody, update_alone
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import (
     Caller,
@@ -160,7 +161,13 @@ def test_the_parameters_may_be_sent_in_the_query(admin_of_group: Caller, group_r
         number = own_rule(admin_of_group, group_rules)["id"]
     values = {"name": fresh_name(), "approvals_required": 3}
     with verifies("group-approval-rules.update.query-parameters"):
-        admin_of_group.call("PUT", group_rules / number, query=values).must_be_served().must_hold(**values)
+        answer = admin_of_group.call("PUT", group_rules / number, query=values)
+        if answer.exchange.is_refusal:
+            refused = leaves_nobody(admin_of_group, group_rules / number, values, answer)
+            given(not refused, "a change that names nobody is not served here, wherever its parameters are sent")
+        if is_for_anybody(rule_in(answer.must_be_served())):
+            values = {"approvals_required": 3}
+        answer.must_hold(**values)
         in_list(admin_of_group, group_rules, number).must_hold(**values)
 
 
@@ -173,18 +180,19 @@ def test_a_rule_shows_the_name_that_a_change_sends_alone(
     """What happens to lists that a change does not send is open. A caller who has read before reads again."""
     change = {"name": name_of_digits()}
     others = [in_list(one, group_rules, group_rule["id"]) for one in other_administrators(admin_of_group, group_rules)]
-    answer = admin_of_group.put(group_rules / group_rule["id"], change)
+    update = update_alone(admin_of_group, group_rules / group_rule["id"], change)
     with verifies("group-approval-rules.update.answers-with-rule", go_on=True):
-        answer.must_be(200, 201).must_hold(id=group_rule["id"])
+        update.telling.must_be(200, 201).must_hold(id=group_rule["id"])
     with verifies("group-approval-rules.update.name-alone", go_on=True):
-        answer.must_be_served()
+        update.given_owed()
+        update.alone.must_be_served()
     with verifies("group-approval-rules.update.name"):
-        in_answer(answer).must_hold(**change)
+        in_answer(update.telling).must_hold(**change)
         in_list(admin_of_group, group_rules, group_rule["id"]).must_hold(**change)
         # Which characters a name may have is open; an accepted name is stored.
         for name in (f"{fresh_name()} R&D's <Prüfung>", fresh_name()):
             again = {"name": name}
-            changed = admin_of_group.put(group_rules / group_rule["id"], again)
+            changed = update_alone(admin_of_group, group_rules / group_rule["id"], again).telling
             if changed.is_served:
                 break
         changed.given_served()
@@ -197,11 +205,12 @@ def test_a_rule_shows_the_number_that_a_change_sends_alone(
     admin_of_group: Caller, group_rules: Path, group_rule: Rule
 ) -> None:
     change = {"approvals_required": other_number(group_rule)}
-    answer = admin_of_group.put(group_rules / group_rule["id"], change)
+    update = update_alone(admin_of_group, group_rules / group_rule["id"], change)
     with verifies("group-approval-rules.update.approvals-required-alone", go_on=True):
-        answer.must_be_served()
+        update.given_owed()
+        update.alone.must_be_served()
     with verifies("group-approval-rules.update.approvals-required"):
-        in_answer(answer).must_hold(**change)
+        in_answer(update.telling).must_hold(**change)
         in_list(admin_of_group, group_rules, group_rule["id"]).must_hold(**change)
 
 
@@ -276,8 +285,10 @@ def test_whoever_a_rule_names_changes_it_no_more_for_that(
 
 
 def test_a_regular_rule_may_be_told_to_be_regular(admin_of_group: Caller, group_rules: Path, group_rule: Rule) -> None:
+    """It names somebody, because a rule that names nobody may be of another type."""
     with verifies("group-approval-rules.update.rule-type"):
-        admin_of_group.put(group_rules / group_rule["id"], {"rule_type": "regular"}).must_be_served()
+        change = {"rule_type": "regular", **naming(admin_of_group)}
+        admin_of_group.put(group_rules / group_rule["id"], change).must_be_served()
         in_list(admin_of_group, group_rules, group_rule["id"]).must_hold(rule_type="regular")
 
 
@@ -410,7 +421,7 @@ def test_a_rule_of_a_group_inside_another_one_is_its_own(owner: Caller, group: F
     if administrator_of(owner, group).list(around).having(id=rule["id"]):
         left_to_others("group-approval-rules.update.rule-of-another-group")
         return
-    control = admin.put(rules / rule["id"], {"name": rule["name"]})
+    control = admin.put(rules / rule["id"], {"name": rule["name"], **naming(admin)})
     if not control.is_served:  # the list may show a rule of the surrounding group
         left_to_others("group-approval-rules.update.rule-of-another-group")
         return

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from conformance.suite.arrange.approval_rules import in_list, other_administrators, own_rule
 from conformance.suite.arrange.reviews import fresh_name, in_other_case, naming, rule_in
+from conformance.suite.arrange.unnamed_rules import ScalarUpdate, is_for_anybody, update_alone
 from conformance.suite.expectations import Answer, Caller, Path, verifies
 from conformance.suite.load import at_once
 
@@ -28,11 +29,11 @@ def test_a_rule_is_created_while_another_one_is_changed(
         {"name": fresh_name(), "approvals_required": 1, "rule_type": "regular", **naming(admin_of_spare_group)}
         for _ in range(2)
     )
-    names = [fresh_name() for _ in range(3)]
+    names, somebody = [fresh_name() for _ in range(3)], naming(admin_of_spare_group)
     makers = [*other_administrators(admin_of_spare_group, rules), admin_of_spare_group]
 
     def change() -> list[Answer]:
-        return [admin_of_spare_group.put(rules / ours["id"], {"name": name}) for name in names]
+        return [admin_of_spare_group.put(rules / ours["id"], {"name": name, **somebody}) for name in names]
 
     def create() -> list[Answer]:
         return list(answers_until_one_is_served(makers, rules, other))
@@ -49,8 +50,12 @@ def test_a_rule_is_created_while_another_one_is_changed(
     with verifies("group-approval-rules.update.name-alone", "group-approval-rules.update.name"):
         answers = at_once(*(partial(admin_of_spare_group.put, rules / one, body) for one, body in other_names.items()))
         for answer, (number, body) in zip(answers, other_names.items(), strict=True):
-            again = admin_of_spare_group.put(rules / number, body) if answer.exchange.is_refusal else answer
-            again.must_be_served()
+            is_done = not answer.exchange.is_refusal and not is_for_anybody(answer.json)
+            update = (
+                ScalarUpdate(answer, answer) if is_done else update_alone(admin_of_spare_group, rules / number, body)
+            )
+            update.given_owed()
+            update.alone.must_be_served()
         for number, body in other_names.items():
             in_list(admin_of_spare_group, rules, number).must_hold(**body)
 

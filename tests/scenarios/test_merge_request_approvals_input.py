@@ -1,4 +1,4 @@
-"""Merge request approvals: values that are clearly of a wrong type are refused and change nothing."""
+"""Merge request approvals: updates of nothing, and values of a clearly wrong type, change nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from conformance.suite.arrange.reviews import (
     user_id,
     username,
 )
-from conformance.suite.expectations import Caller, Path, given, must, project_path, unchanged, verifies
+from conformance.suite.arrange.unnamed_rules import is_for_anybody
+from conformance.suite.expectations import Caller, Path, given, must, observe, project_path, unchanged, verifies
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
@@ -31,6 +32,26 @@ AN_OBJECT: Body = {"conformance": "abc"}
 
 
 # -- rules -------------------------------------------------------------------------------------------------------------
+
+
+def test_an_update_without_any_parameter_changes_nothing(
+    merge_request_rules: Path,
+    maintainer: Caller,
+    approver: Caller,
+) -> None:
+    rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
+
+    def values() -> tuple[Any, Any]:
+        found = maintainer.read(merge_request_rules / rule["id"])
+        # If that removes its approvers, it may become the rule for any approver, which may have its own name.
+        return rule["name"] if is_for_anybody(found) else found["name"], found["approvals_required"]
+
+    with verifies("merge-request-approvals.rules.update.empty"), unchanged(values, "name and approvals_required"):
+        answer = maintainer.put(merge_request_rules / rule["id"], {}).must_not_break()
+    observe(
+        "merge-request-approvals.rules.update.empty-answer",
+        f"an update without any parameter answers {answer.status}",
+    )
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,7 @@ def test_a_project_bot_clears_all_approvals(
             caller.post(path / "approve").given_served()
         by_path = [*by_its_path(path, project), path][0] / "approve"  # refused if a gateway in between fails on paths
         counted = [caller for caller in more if caller.post(by_path).is_served and caller in named]
+        approver.post(path / "approve")  # once more, which may be refused: all of it is cleared
         given(len(approvers_of(maintainer, path)) >= 2, "the approvals do not show, so none can be reset")
         everybody = {user_id(caller) for caller in (approver, second_approver, *counted)}
         with verifies("merge-request-approvals.approve.keeps-others", go_on=True):
@@ -132,6 +133,8 @@ def test_a_bot_clears_approvals_where_no_rule_names_who_approves(
         if not approvers_of(maintainer, path):
             left_to_others()
             return
+        with verifies("merge-request-approvals.reset.others-get-401", go_on=True):
+            maintainer.put(path / "reset_approvals").must_be(401)
         project_bot.put(path / "reset_approvals").given_served()
         with verifies("merge-request-approvals.reset.clears-all"):
             must_be_approved_by(maintainer, path, within=RESET_SECONDS)

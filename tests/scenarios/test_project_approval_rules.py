@@ -135,6 +135,8 @@ def test_a_rule_holds_for_the_branches_it_was_created_with(
 ) -> None:
     with verifies("project-approval-rules.create.protected-branch-ids"):
         rule = created(maintainer, project_rules, protected_branch_ids=[protected_branch.id])
+        shown = numbers(rule, "protected_branches")
+        must(shown == [protected_branch.id], f"protected_branches {[protected_branch.id]} in the answer", str(shown))
         by_id(maintainer, project_rules, rule["id"]).must_name_only(protected_branches=[protected_branch.id])
     with verifies("project-approval-rules.create.leaves-other-rules"):
         created(maintainer, project_rules, protected_branch_ids=[protected_branch.id])
@@ -242,6 +244,8 @@ def test_usernames_name_users_beside_those_named_by_number(
     by_name = created(maintainer, project_rules, usernames=[username(second_approver)])
     given_owed(maintainer, bool(numbers(by_name, "users")), "usernames, which came with 15.8")
     with verifies("project-approval-rules.versions.usernames", "project-approval-rules.create.usernames"):
+        shown = numbers(by_name, "users") or []
+        must(second in shown, f"user {second} in the answer", str(shown))
         by_id(maintainer, project_rules, by_name["id"]).must_name(users=[second])
     with verifies("project-approval-rules.create.user-ids-and-usernames", go_on=True):
         both = created(maintainer, project_rules, user_ids=[first, second], usernames=both_names)
@@ -254,10 +258,10 @@ def test_usernames_name_users_beside_those_named_by_number(
     # Another username may begin with this one: that user must not be added.
     sent = {"user_ids": [third], "usernames": [username(approver)], "group_ids": []}
     with verifies("project-approval-rules.versions.usernames", "project-approval-rules.update.usernames"):
-        maintainer.put(
-            project_rules / rule["id"], {"name": fresh_name(), "approvals_required": 1, **sent}
-        ).must_be_served()
-        by_id(maintainer, project_rules, rule["id"]).must_name(users=[first])
+        body = {"name": fresh_name(), "approvals_required": 1, **sent}
+        changed = maintainer.put(project_rules / rule["id"], body).must_be_served()
+        for reading in (in_answer(changed), by_id(maintainer, project_rules, rule["id"])):
+            reading.must_name(users=[first])
     with verifies("project-approval-rules.update.user-ids-and-usernames"):
         by_id(maintainer, project_rules, rule["id"]).must_name_only(users=[first, third])
 

@@ -11,6 +11,7 @@ import pytest
 
 from conformance.suite.arrange.approval_rules import (
     by_id,
+    in_answer,
     in_list,
     must_stay,
     numbers,
@@ -94,10 +95,12 @@ def test_users_that_a_change_names_come_and_those_it_leaves_out_go(
     number = created(maintainer, project_rules, user_ids=[first], group_ids=groups)["id"]
     stored = by_id(maintainer, project_rules, number)
     stored.given_naming(users=[first], groups=groups)
-    maintainer.put(project_rules / number, changed(maintainer, user_ids=[second], group_ids=groups)).given_served()
+    answer = maintainer.put(project_rules / number, changed(maintainer, user_ids=[second], group_ids=groups))
     with verifies("project-approval-rules.update.user-ids", go_on=True):
+        in_answer(answer).must_name(users=[second])
         stored.must_name(users=[second])
     with verifies("project-approval-rules.update.user-ids.removes-others"):
+        in_answer(answer).must_not_name(users=[first])
         stored.must_not_name(users=[first])
         maintainer.put(project_rules / number, changed(maintainer, user_ids=[second], group_ids=groups)).given_served()
         stored.must_not_name(users=[first])
@@ -121,10 +124,12 @@ def test_groups_that_a_change_names_come_and_those_it_leaves_out_go(
     number = created(maintainer, project_rules, user_ids=users, group_ids=[first])["id"]
     stored = by_id(maintainer, project_rules, number)
     stored.given_naming(users=users, groups=[first])
-    maintainer.put(project_rules / number, changed(maintainer, user_ids=users, group_ids=[second])).given_served()
+    answer = maintainer.put(project_rules / number, changed(maintainer, user_ids=users, group_ids=[second]))
     with verifies("project-approval-rules.update.group-ids", go_on=True):
+        in_answer(answer).must_name(groups=[second])
         stored.must_name(groups=[second])
     with verifies("project-approval-rules.update.group-ids.removes-others"):
+        in_answer(answer).must_not_name(groups=[first])
         stored.must_not_name(groups=[first])
         maintainer.put(project_rules / number, changed(maintainer, user_ids=users, group_ids=[second])).given_served()
         stored.must_not_name(groups=[first])
@@ -159,8 +164,9 @@ def test_a_change_of_branches_replaces_them(
     stored.given_naming(protected_branches=[protected_branch.id])
     with verifies("project-approval-rules.update.protected-branch-ids"):
         body = changed(maintainer, protected_branch_ids=[second_protected_branch.id])
-        maintainer.put(project_rules / number, body).must_be_served()
-        stored.must_name_only(protected_branches=[second_protected_branch.id])
+        answer = maintainer.put(project_rules / number, body).must_be_served()
+        for reading in (in_answer(answer), stored):
+            reading.must_name_only(protected_branches=[second_protected_branch.id])
 
 
 def test_two_rules_created_at_once_are_both_kept(maintainer: Caller, owner: Caller, project_rules: Path) -> None:
@@ -361,6 +367,21 @@ def test_there_need_be_no_hidden_group_to_be_kept(maintainer: Caller, project_ru
         body = changed(maintainer, remove_hidden_groups=False)
         maintainer.put(project_rules / number, body).must_be_served()
         by_id(maintainer, project_rules, number).must_hold(name=body["name"])
+
+
+def test_groups_that_are_sent_stay_where_hidden_ones_are_removed(
+    maintainer: Caller,
+    project_rules: Path,
+    approver_group: Fixture,
+) -> None:
+    """Also if there is no hidden group."""
+    groups = [approver_group.id]
+    number = created(maintainer, project_rules, group_ids=groups)["id"]
+    body = changed(maintainer, group_ids=groups, remove_hidden_groups=True)
+    with verifies("project-approval-rules.update.group-ids"):
+        answer = maintainer.put(project_rules / number, body)
+        for reading in (in_answer(answer), by_id(maintainer, project_rules, number)):
+            reading.must_name(groups=groups)
 
 
 # -- deletion ----------------------------------------------------------------------------------------------------------

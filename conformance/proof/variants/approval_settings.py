@@ -10,12 +10,13 @@ from conformance.reference.areas.approval_rule_records import RuleType
 from conformance.reference.areas.approval_settings import Setting
 from conformance.reference.choices import Choices, Handing, Unfit
 from conformance.reference.errors import ForbiddenError, NotFoundError, RejectedError
-from conformance.reference.identity import Group, Project, Role
+from conformance.reference.identity import Group, Kind, Project, Role
 
 if TYPE_CHECKING:
     from conformance.reference import Service
     from conformance.reference.http import Request, Response
 
+_PASSED_ON_AFTER_SECONDS = 0.2
 _SETTINGS_OF_PROJECT = "/projects/:id/merge_request_approval_setting"
 _SETTINGS_OF_GROUP = "/groups/:id/merge_request_approval_setting"
 
@@ -227,6 +228,26 @@ def removes_selectively_while_retaining(service: Service) -> None:
     settings.present = shown
 
 
+def passes_values_on_later(service: Service) -> None:
+    """Pass a new value of a group on a moment later; every group has set one setting long ago."""
+    settings, seconds = service.approval_settings, service.clock.seconds
+    inherited = settings.inherited
+    reached: dict[Any, bool | None] = {}
+    due: dict[Any, float] = {}
+
+    def later(subject: Any, setting: Setting) -> bool | None:
+        key, now = (type(subject), subject.id, setting), inherited(subject, setting)
+        if reached.setdefault(key, now) == now:
+            due.pop(key, None)
+        elif seconds() >= due.setdefault(key, seconds() + _PASSED_ON_AFTER_SECONDS):
+            reached[key] = now
+        return reached[key]
+
+    for group in service.identities.groups.values():
+        settings.values[Kind.GROUP, group.id, Setting.ALLOW_AUTHOR_APPROVAL] = False
+    settings.inherited = later
+
+
 _PLAIN = Choices()
 
 VARIANTS = (
@@ -281,5 +302,12 @@ VARIANTS = (
         "defaults-of-the-group",
         "What a project never set has the value of its group, without a lock.",
         alterations=(takes_defaults_from_the_group,),
+    ),
+    Variant(
+        "values-passed-on-later",
+        "What a group sets reaches what lies in it in the background, a moment later.",
+        replace(_PLAIN, group_settings_bind=Handing.ALL),
+        alterations=(passes_values_on_later,),
+        alone="a setting that every group has locked from the start",
     ),
 )

@@ -52,6 +52,40 @@ def fixes_the_name_of_default_rules(service: Service) -> None:
     rules.add_rule = added
 
 
+def makes_updated_rules_default(service: Service) -> None:
+    """Make a regular rule that an update leaves without approvers the any_approver rule, until it names somebody."""
+    rules = service.approval_rules
+    update = rules.update_rule
+    made: set[int] = set()
+
+    def updated(subject: Any, rule: Any, wanted: Any, caller: Any) -> Any:
+        if rule.id in made and (wanted.user_ids or wanted.usernames or wanted.group_ids):
+            rule = replace(rule, rule_type=RuleType.REGULAR)
+        changed = update(subject, rule, wanted, caller)
+        if changed.rule_type is not RuleType.REGULAR or changed.users or changed.groups:
+            return changed
+        made.add(changed.id)
+        default = replace(changed, rule_type=RuleType.ANY_APPROVER, name=service.choices.default_rule_name)
+        rules.rules[changed.id] = default
+        return default
+
+    rules.update_rule = updated
+
+
+def keeps_somebody_in_rules(service: Service) -> None:
+    """Refuse an update that leaves a regular rule without approvers."""
+    rules = service.approval_rules
+    update = rules.update_rule
+
+    def updated(subject: Any, rule: Any, wanted: Any, caller: Any) -> Any:
+        left = (*rules.users_after(rule, wanted, subject), *rules.groups_after(rule, wanted, caller))
+        if rule.rule_type is RuleType.REGULAR and not left:
+            raise RejectedError("names nobody", parameter="user_ids")
+        return update(subject, rule, wanted, caller)
+
+    rules.update_rule = updated
+
+
 def makes_no_default_rules(service: Service) -> None:
     """Refuse to create a rule of the kind that exists from the start."""
     rules = service.approval_rules
@@ -135,6 +169,19 @@ VARIANTS = (
         "regular-rules-name-somebody",
         "A rule that names nobody is the one that anybody satisfies, whatever type is sent; a second one is refused.",
         alterations=(makes_unnamed_rules_default_whatever_their_type,),
+    ),
+    Variant(
+        "updated-rules-become-default",
+        "Lists that an update does not send are emptied, and a rule that names nobody is the one for anybody.",
+        replace(_PLAIN, absent_lists_remove=True),
+        alterations=(makes_updated_rules_default,),
+    ),
+    Variant(
+        "updated-rules-keep-somebody",
+        "Lists that an update does not send are emptied, and an update that leaves nobody in a rule is refused.",
+        replace(_PLAIN, absent_lists_remove=True),
+        alterations=(keeps_somebody_in_rules,),
+        alone="an update of one value alone is refused",
     ),
     Variant(
         "default-rules-are-fixed",

@@ -442,27 +442,24 @@ def state_of(reader: Caller, merge_request: Path) -> dict[str, Any]:
 
 
 def must_be_in_the_state_as_listed(reader: Caller, rules: Path) -> None:
-    """Expect that the state shows name and number of approvals of each rule of a merge request as the list does.
+    """Expect that the state shows name, number and approvers of each rule of a merge request as the list does.
 
     The state may also show rules of the project, which may have their own numbers.
     """
-
-    def told(rule: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: rule.get(name) for name in ("name", "approvals_required")}
 
     def in_both() -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
         listed, state = essences(reader, rules), state_of(reader, Path(rules.rpartition("/")[0]))
         shown: dict[Any, list[dict[str, Any]]] = {}
         for rule in state["rules"]:
             if isinstance(rule, dict):
-                shown.setdefault(rule.get("id"), []).append(told(rule))
-        return [(told(rule), shown[number]) for number, rule in listed.items() if number in shown]
+                shown.setdefault(rule.get("id"), []).append(essence(rule))
+        return [(rule, shown[number]) for number, rule in listed.items() if number in shown]
 
     given(bool(in_both()), "the approval state shows none of the listed rules")
     must_become(
         lambda: [pair for pair in in_both() if pair[0] not in pair[1]],
         lambda differing: not differing,
-        "each rule in the state with name and approvals_required as in the list",
+        "each rule in the state with name, approvals_required, users and groups as in the list",
     )
 
 
