@@ -105,6 +105,35 @@ def the_older_name_shows_what_it_showed_first(service: Service) -> None:
     handling(service, f"GET {OLDER}/:slug", keeping)
 
 
+def _kept_by_path(service: Service, key: str) -> None:
+    """Answer requests that name their project by its path as at first."""
+    kept: dict[bytes, Response] = {}
+
+    def keeping(handler: Method) -> Method:
+        def handled(request: Request) -> Response:
+            if is_number(request, "id"):
+                return handler(request)
+            if request.raw_path not in kept:
+                kept[request.raw_path] = handler(request)
+            return deepcopy(kept[request.raw_path])
+
+        return handled
+
+    handling(service, key, keeping)
+
+
+@fault("job-token-scope.switch.shows-to-everybody")
+def by_the_path_the_limit_is_shown_as_at_first(service: Service) -> None:
+    """The settings of a project that is named by its path are kept from the first read on."""
+    _kept_by_path(service, "GET /projects/:id/job_token_scope")
+
+
+@fault("integrations.disable.settings-reset")
+def by_the_path_settings_are_shown_as_at_first(service: Service) -> None:
+    """The settings of an integration are kept from the first read by the path of its project on."""
+    _kept_by_path(service, "GET /projects/:id/integrations/:slug")
+
+
 def _active_by_the_older_name(service: Service, change: Callable[[bool | None], bool | None]) -> None:
     """Read another value of active from set-ups under the older name."""
 
