@@ -79,8 +79,7 @@ NAMED = {
 NOT_FOUND = (404, 405)
 #: The actor who repeats a call that another one has just made.
 UNCHANGING = "developer"
-#: A text that changes when it is escaped for HTML, written in an older character set, or read as ASCII. The first one
-#: also changes when it is taken for a template or a replacement, or cut to fit a column.
+#: Texts that change when escaped, written in an older character set, read as ASCII, taken for a template, or cut.
 UNUSUAL = (
     f"R&D's Prüfung 検査 🚀 for 5$$, $& and {{0}} of %s {'of what was changed since, ' * 5}at last",
     "R&D's Prüfung 検査 🚀",
@@ -307,6 +306,8 @@ def look_at_the_path(
 
     is_changed_too = shows() or (answer.is_served and settles(shows, A_MOMENT if is_changed else 0))
     both_are_served(found, by_number, answer)
+    if answer.is_served and (operation.is_read or is_changed_too):  # what changes nothing may be answered otherwise
+        look_at_the_document(operation, answer)
     if operation.is_read:
         both_show_the_same(prepared, caller, found, by_number, answer)
     elif answer.is_served:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -296,7 +297,13 @@ def test_an_empty_or_unknown_path_is_not_found(maintainer: Caller, project: Fixt
         for end in ends_of_deep_paths():
             answer = check(maintainer, end)
             # A project with that path may exist. One that the caller cannot see may be answered with 403 as well.
-            if answer.is_served and not maintainer.get(f"/projects/{quote(end, safe='')}/approval_rules").is_served:
+            if answer.is_served and not is_read_as_a_project(end, maintainer):
+                answer.must_be(404)
+        for short in deep_paths_without_their_middle():
+            answer = check(maintainer, short)
+            # Whoever owns the group at the top reads every project in it, so one that nobody reads does not exist.
+            owners = [caller_named("owner")] if is_known("owner") else []
+            if answer.status != HTTPStatus.NOT_FOUND and not is_read_as_a_project(short, maintainer, *owners):
                 answer.must_be(404)
         for beside, _ in in_turns(partial(check, maintainer, UNKNOWN_PATH), partial(check, maintainer, path)):
             beside.must_be(404)
@@ -315,15 +322,27 @@ def paths_of_no_project(path: str) -> list[str]:
         *([f"{around}/{last[0]}_{last[2:]}"] if last[1:2].isalnum() else []),
     ]
     groups = [one.get("path") for one in fixtures.get("subgroup", ())[:1]]
-    known = {one.get("path") for entries in fixtures.values() for one in entries}
-    deep = [str(one.get("path") or "") for name in DEEP for one in fixtures.get(name, ())[:1]]
-    short = [f"{one.partition('/')[0]}/{one.rpartition('/')[2]}" for one in deep if one.count("/") > 1]
     enabled = [
         one.get("path") for name in ("enabled_project", "group_enabled_project") for one in fixtures.get(name, ())
     ]
     # That a group has completions says nothing about projects that do not exist in it.
     beside = [f"{str(found).rpartition('/')[0]}/conformance-none" for found in enabled if "/" in str(found)]
-    return [*near, *filter(None, groups), *beside, *(one for one in short if one not in known)]
+    return [*near, *filter(None, groups), *beside]
+
+
+def is_read_as_a_project(path: str, *readers: Caller) -> bool:
+    """Tell whether a path that is only likely to be nobody's is that of a project beyond the profile."""
+    return any(reader.get(f"/projects/{quote(path, safe='')}/approval_rules").is_served for reader in readers)
+
+
+def deep_paths_without_their_middle() -> list[str]:
+    """Return paths of the first and the last part of a project at a deeper level, inside the group of the profile."""
+    fixtures = current_run().profile.fixtures
+    known = {one.get("path") for entries in fixtures.values() for one in entries}
+    tops = {one.get("path") for one in fixtures.get("group", ())}
+    deep = [str(one.get("path") or "").split("/") for name in DEEP for one in fixtures.get(name, ())[:1]]
+    short = [f"{parts[0]}/{parts[-1]}" for parts in deep if len(parts) > 2 and parts[0] in tops]
+    return [one for one in short if one not in known]
 
 
 def ends_of_deep_paths() -> list[str]:

@@ -43,7 +43,10 @@ def test_entries_appear_after_an_export_was_scheduled(export: Export) -> None:
         must(bool(export.entries()), "entries in the status", "none")
 
 
-def test_an_export_in_batches_shows_its_batches(export: Export) -> None:
+def test_an_export_in_batches_shows_its_batches(export: Export, export_group: Fixture) -> None:
+    with suppress(Unmet):
+        may_come_in_batches_by_path(export, export_group)
+    # By the number last, because only what was scheduled so is waited for by the tests that follow.
     before, answer = export.begun_anew(batched=True)
     with verifies("group-relations-export.schedule.batched.may-be-true", go_on=True):
         answer.must_be(202)
@@ -53,6 +56,18 @@ def test_an_export_in_batches_shows_its_batches(export: Export) -> None:
         given(own.get("status") == FINISHED, f"{export.relation} did not finish, so that it owes no batches")
         cut = [entry for entry in entries if entry.get("batched") is True and entry.get("batches")]
         must(bool(cut), "entries with batched = true and batches", f"none among {len(entries)} entries")
+
+
+def may_come_in_batches_by_path(export: Export, group: Fixture) -> None:
+    """Expect batches if the group is named by its path, provided that the export is accepted and the relation ends."""
+    for by_its_path in named_by_path(export, group):
+        export.finished(batched=False)
+        before = export.marks()
+        if by_its_path.schedule(batched=True).is_served:
+            own = export.own(export.settled(before, batched=True))
+            if own.get("status") == FINISHED:
+                with verifies("group-relations-export.schedule.in-batches", go_on=True):
+                    must(own.get("batched") is True, f"batched = true of {export.relation}", f"{own.get('batched')!r}")
 
 
 def test_an_export_in_one_piece_shows_no_batched_entry(export: Export) -> None:

@@ -127,6 +127,7 @@ def test_the_batches_of_a_relation_hold_together_what_its_file_holds(export: Exp
     export.accepted(batched=True).given_served()  # no batches of the export before may remain
     batches = batch_files(export)
     held = [line for lines in batches for line in lines]
+    must_be_other_batches_by_path(export, export_group, batches)
     in_whole = [text for text in export_group.get("objects") or () if lines_with(text, whole)]
     if not in_whole:
         left_to_others("group-relations-export.download.holds-its-objects")
@@ -161,6 +162,24 @@ def test_the_batches_of_a_relation_hold_together_what_its_file_holds(export: Exp
                 must(
                     counted.total() == len(lines), f"{len(lines)} lines in all batches of {other}", f"{counted.total()}"
                 )
+
+
+def must_be_other_batches_by_path(export: Export, group: Fixture, batches: list[list[bytes]]) -> None:
+    """Expect that no two batches are one file when they are requested by the path of the group."""
+    numbers = export.numbers()
+    if len(numbers) < 2 or set(batches[0]) & set(batches[-1]):
+        return
+
+    def shared(by_its_path: Export) -> set[bytes]:
+        files = [by_its_path.download(batched=True, batch_number=number) for number in (numbers[0], numbers[-1])]
+        first, last = (set(lines_of(file)) if file.is_served else set() for file in files)
+        return first & last
+
+    for by_its_path in named_by_path(export, group):
+        with verifies("group-relations-export.download.batches-share-no-object", go_on=True):
+            # Twice, because the files may come from two exports.
+            found = shared(by_its_path) and shared(by_its_path)
+            must(not found, "another file for each of two batches", f"{len(found)} lines in both of them")
 
 
 def must_be_told_apart_by_path(

@@ -157,18 +157,24 @@ def path(maintainer: Caller, project: Fixture, integration: Fixture) -> Iterator
 def test_disabling_an_integration_forgets_its_settings(maintainer: Caller, path: Path, integration: Fixture) -> None:
     """A stored address may come back for the next person who sets the integration up.
 
-    It is disabled by the path of its project; the switches and numbers above are disabled by the number.
+    It is disabled by the path of its project, and read by both; the switches and numbers above are disabled by the
+    number.
     """
     slug, (name, value) = slug_of(integration), distinctive(integration)
     given_set_up(maintainer, path, integration, **{name: value})
     before = maintainer.get(path / slug).given_served()
     given(shows_text(before, value), f"{slug} does not show the {name} that it was given")
-    given_disabled(maintainer, by_full_path(path, maintainer), integration)
+    named = by_full_path(path, maintainer)
+    by_path = shows_text(maintainer.get(named / slug), value)
+    given_disabled(maintainer, named, integration)
     left = maintainer.get(path / slug)
     with verifies("integrations.disable.settings-reset", go_on=True):
         left.must_not_break()
         still = left.is_served and shows_text(left, value)
         must(not still, f"{name} reset", f"{name} = {value} is still shown", left.exchange)
+        again = maintainer.get(named / slug) if by_path else left
+        still = again.is_served and shows_text(again, value)
+        must(not still, f"{name} reset", f"{name} = {value} is still shown by the path", again.exchange)
     answered = "answers 200 with blank settings" if left.is_served else f"is refused with {left.status}"
     observe("integrations.disable.reading-answer", f"reading an integration that is not set up {answered}")
     with verifies("integrations.disable.settings-stay-reset"):

@@ -30,6 +30,7 @@ from conformance.suite.expectations import (
     given,
     left_to_others,
     must,
+    must_settle,
     named_otherwise,
     observe,
     project_path,
@@ -148,11 +149,27 @@ def test_both_names_show_the_same_integrations(
         slugs, wanted = (slugs_in(listed) for listed in (answer.must_be(200), maintainer.get(path).given_served()))
         must(slugs == wanted, f"the slugs {wanted}", f"the slugs {slugs}", answer.exchange)
     with verifies("integrations.alias.reads-the-same"):
-        answer = through(maintainer, "GET", older / slug)
-        shown = comparable(answer.must_be(200).must_be_an(dict).json)
-        wanted = comparable(maintainer.read(path / slug))
-        is_same = says_the_same(shown, wanted, lambda: comparable(maintainer.get(path / slug).json))
-        must(is_same, f"the settings of {slug} as the newer name shows them", "others", answer.exchange)
+        must_read_the_same(maintainer, path / slug, older / slug)
+        # What was read by the older name must follow a change, and disabling, by the newer one.
+        name, value = integration.get("distinctive_name"), integration.get("distinctive_value")
+        if not (name and value and set_up(maintainer, path, integration, **{name: value}).is_served):
+            return
+        must_read_the_same(maintainer, path / slug, older / slug)
+        is_shown = shows_text(maintainer.get(path / slug), value)
+        given_disabled(maintainer, path, integration)
+        if is_shown and not shows_text(maintainer.get(path / slug), value):
+            must_settle(
+                lambda: not shows_text(through(maintainer, "GET", older / slug), value),
+                f"no {name}, as by the newer name",
+                lambda: f"{name} = {value}",
+            )
+
+
+def must_read_the_same(caller: Caller, newer: Path, older: Path) -> None:
+    answer = through(caller, "GET", older)
+    shown = comparable(answer.must_be(200).must_be_an(dict).json)
+    is_same = says_the_same(shown, comparable(caller.read(newer)), lambda: comparable(caller.get(newer).json))
+    must(is_same, "the settings as the newer name shows them", "others", answer.exchange)
 
 
 def slugs_in(answer: Answer) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from conformance.suite.accepted import DONE_WITHIN_SECONDS
 from conformance.suite.arrange.integrations import (
@@ -149,6 +149,26 @@ def test_a_switchable_issue_tracker_is_off_unless_it_is_told_to_be_active(
                 )
         else:
             left_to_others("integrations.disable.settings-reset")
+        maintainer.delete(path / slug)
+        older = older_path(maintainer, project)
+        if older is not None and told.is_served:
+            must_be_switched_by_the_older_name(maintainer, path, older / slug, settings)
+
+
+def must_be_switched_by_the_older_name(caller: Caller, path: Path, older: Path, settings: dict[str, Any]) -> None:
+    """Expect the same of an integration that is not set up yet if it is called by the older name."""
+    slug = older.rpartition("/")[2]
+    silent = caller.follow(caller.put(older, settings))
+    untold = caller.whole_list(path)
+    if silent.is_served:
+        with verifies("integrations.parameters.active.default", go_on=True):
+            must(not untold.having(slug=slug), f"no entry with slug = {slug} before active true", "it is listed")
+    on = caller.follow(caller.put(older, {**settings, "active": True}))
+    listed = caller.whole_list(path)
+    off = caller.follow(caller.put(older, {**settings, "active": False}))
+    if on.is_served and listed.having(slug=slug) and off.is_served:
+        with verifies("integrations.list.active-only", go_on=True):
+            caller.whole_list(path).must_not_contain(slug=slug, after=listed)
 
 
 def still_shown(reader: Caller, one: Path, texts: dict[str, str]) -> dict[str, str]:

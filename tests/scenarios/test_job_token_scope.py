@@ -133,10 +133,13 @@ def test_switching_to_what_holds_already_succeeds_and_keeps_it(maintainer: Calle
         maintainer.get(switch).must_hold(inbound_enabled=True)
 
 
-def test_a_second_reader_sees_that_the_limit_was_switched(maintainer: Caller, owner: Caller, switch: Path) -> None:
-    """A caller who has read the settings before must not get cached ones."""
+def test_a_second_reader_sees_that_the_limit_was_switched(
+    maintainer: Caller, owner: Caller, project: Fixture, switch: Path
+) -> None:
+    """A caller who has read the settings before, by the number or by the path, must not get cached ones."""
     bots = [caller_named("project_bot")] if "project_bot" in current_run().profile.actors else []
     readers = [owner, *(bot for bot in bots if bot.get(switch).is_served)]
+    by_its_path = named_otherwise(switch, project, owner)
     for enabled in (False, True):
         owner.get(switch).given_served()
         if not maintainer.patch(switch, {"enabled": enabled}).is_served:
@@ -146,6 +149,7 @@ def test_a_second_reader_sees_that_the_limit_was_switched(maintainer: Caller, ow
             given(isinstance(shown, dict) and shown.get("inbound_enabled") is enabled, "it was not switched")
             for reader in readers:
                 reader.get(switch).must_hold(inbound_enabled=enabled)
+            owner.get(by_its_path).must_hold(inbound_enabled=enabled)
 
 
 # -- the lists ---------------------------------------------------------------------------------------------------------

@@ -135,9 +135,18 @@ def test_the_entry_of_a_group_describes_it(
         entries = added_entries(maintainer, GROUPS, project, targets)
     with verifies("job-token-scope.group-entry.describes-target"):
         for entry, target in zip(entries, targets, strict=True):
-            must_show(entry, "name", given_field(target, "name", str))
+            must_show_the_name(entry, given_field(target, "name", str), is_inside="/" in str(target.get("path")))
         first, second = (entry.get("web_url") for entry in entries)
         must(first != second, "another web_url for each of two groups", f"web_url = {first!r} of both")
+
+
+def must_show_the_name(entry: Entry, name: str, *, is_inside: bool) -> None:
+    """Expect the name of a group; whether a group inside another one is also named after that one is open."""
+    shown = entry.get("name")
+    if is_inside:
+        must(name in str(shown), f"a name with {name!r} in it", f"name = {shown!r}")
+    else:
+        must_show(entry, "name", name)
 
 
 def test_a_group_inside_another_one_is_let_in_and_kept_by_itself(
@@ -162,11 +171,10 @@ def test_a_group_inside_another_one_is_let_in_and_kept_by_itself(
             return
         with verifies("job-token-scope.groups-allowlist.add.present"):
             listed = maintainer.list(path).must_contain_once(id=taken[0])
-        shown, name = listed.the(id=taken[0]).get("name"), inner[0].get("name")
+        entry, name = listed.the(id=taken[0]), inner[0].get("name")
         if isinstance(name, str):
             with verifies("job-token-scope.group-entry.describes-target", go_on=True):
-                # Whether the entry also names the surrounding groups is open.
-                must(name in str(shown), f"a name with {name!r} in it", f"name = {shown!r}")
+                must_show_the_name(entry, name, is_inside=True)
         else:
             left_to_others("job-token-scope.group-entry.describes-target")
         if not maintainer.post(path, GROUPS.body(group.id)).is_served:

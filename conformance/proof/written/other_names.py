@@ -1,0 +1,162 @@
+"""Faults that only show by another name: the full path of a project or group, or the older name of integrations."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.faults import fault
+from conformance.proof.tampering import Method, altering, handling, is_number
+from conformance.reference.http import ok
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from conformance.reference import Service
+    from conformance.reference.http import Request, Response
+
+EXPORT = "/groups/:id/export_relations"
+OLDER = "/projects/:id/services"
+
+
+@contextmanager
+def _replaced(thing: Any, name: str, make: Callable[[Method], Method]) -> Iterator[None]:
+    """Replace a method while one request is handled."""
+    method = getattr(thing, name)
+    setattr(thing, name, make(method))
+    try:
+        yield
+    finally:
+        setattr(thing, name, method)
+
+
+def _while_by_path(service: Service, key: str, area: Any, name: str, make: Callable[[Method], Method]) -> None:
+    """Replace a method of an area for requests that name their group by its path."""
+
+    def other(handler: Method) -> Method:
+        def handled(request: Request) -> Response:
+            if is_number(request, "id"):
+                return handler(request)
+            with _replaced(area, name, make):
+                return handler(request)
+
+        return handled
+
+    handling(service, key, other)
+
+
+@fault("group-relations-export.download.batches-share-no-object")
+def by_the_path_each_batch_is_the_first(service: Service) -> None:
+    """A batch of a group that is named by its path is the first one, whatever its number."""
+    area = service.group_relations_export
+    _while_by_path(service, f"GET {EXPORT}/download", area, "batch", lambda batch: lambda export, _: batch(export, 1))
+
+
+@fault("group-relations-export.schedule.in-batches")
+def by_the_path_batches_are_never_made(service: Service) -> None:
+    """Batched true is accepted, but ignored if the group is named by its path."""
+    area = service.group_relations_export
+
+    def in_one_piece(schedule: Method) -> Method:
+        return lambda group, **_: schedule(group, batched=False)
+
+    _while_by_path(service, f"POST {EXPORT}", area, "schedule", in_one_piece)
+
+
+@fault("group-relations-export.schedule.accepted", operation="scheduleGroupRelationsExport")
+def scheduling_by_the_path_answers_200(service: Service) -> None:
+    """An export of a group that is named by its path is accepted with another status code."""
+
+    def alter(request: Request, response: Response) -> None:
+        response.status = 202 if is_number(request, "id") else 200
+
+    altering(service, f"POST {EXPORT}", alter)
+
+
+@fault("job-token-scope.switch.no-content", operation="updateJobTokenScope")
+def switching_by_the_path_answers_200_with_a_body(service: Service) -> None:
+    """PATCH answers 200 with an object if the project is named by its path."""
+
+    def answering(handler: Method) -> Method:
+        def handled(request: Request) -> Response:
+            answer: Response = handler(request)
+            return answer if is_number(request, "id") else ok({})
+
+        return handled
+
+    handling(service, "PATCH /projects/:id/job_token_scope", answering)
+
+
+@fault("integrations.alias.reads-the-same")
+def the_older_name_shows_what_it_showed_first(service: Service) -> None:
+    """Under the older name, the settings of an integration are kept from the first read on."""
+    kept: dict[tuple[int, str], Response] = {}
+
+    def keeping(handler: Method) -> Method:
+        def handled(request: Request) -> Response:
+            key = request.project.id, request.path["slug"]
+            if key not in kept:
+                kept[key] = handler(request)
+            return deepcopy(kept[key])
+
+        return handled
+
+    handling(service, f"GET {OLDER}/:slug", keeping)
+
+
+def _kept_by_path(service: Service, key: str) -> None:
+    """Answer requests that name their project by its path as at first."""
+    kept: dict[bytes, Response] = {}
+
+    def keeping(handler: Method) -> Method:
+        def handled(request: Request) -> Response:
+            if is_number(request, "id"):
+                return handler(request)
+            if request.raw_path not in kept:
+                kept[request.raw_path] = handler(request)
+            return deepcopy(kept[request.raw_path])
+
+        return handled
+
+    handling(service, key, keeping)
+
+
+@fault("job-token-scope.switch.shows-to-everybody")
+def by_the_path_the_limit_is_shown_as_at_first(service: Service) -> None:
+    """The settings of a project that is named by its path are kept from the first read on."""
+    _kept_by_path(service, "GET /projects/:id/job_token_scope")
+
+
+@fault("integrations.disable.settings-reset")
+def by_the_path_settings_are_shown_as_at_first(service: Service) -> None:
+    """The settings of an integration are kept from the first read by the path of its project on."""
+    _kept_by_path(service, "GET /projects/:id/integrations/:slug")
+
+
+def _active_by_the_older_name(service: Service, change: Callable[[bool | None], bool | None]) -> None:
+    """Read another value of active from set-ups under the older name."""
+
+    def becoming(becomes: Method) -> Method:
+        return lambda kind, before, wanted: becomes(kind, before, change(wanted))
+
+    def other(handler: Method) -> Method:
+        def handled(request: Request) -> Response:
+            with _replaced(service.integrations, "becomes_active", becoming):
+                return handler(request)
+
+        return handled
+
+    handling(service, f"PUT {OLDER}/:slug", other)
+
+
+@fault("integrations.parameters.active.default")
+def under_the_older_name_active_is_the_default(service: Service) -> None:
+    """An issue tracker that is set up under the older name is active unless told otherwise."""
+    _active_by_the_older_name(service, lambda wanted: True if wanted is None else wanted)
+
+
+@fault("integrations.list.active-only")
+def under_the_older_name_nothing_becomes_inactive(service: Service) -> None:
+    """Active false is passed over if it is sent under the older name."""
+    _active_by_the_older_name(service, lambda wanted: None if wanted is False else wanted)
