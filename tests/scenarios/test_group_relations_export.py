@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from conformance.suite.accepted import DONE_WITHIN_SECONDS
 from conformance.suite.arrange import UNUSED_ID
 from conformance.suite.arrange.export_entries import FAILED, FINISHED, STARTED
-from conformance.suite.arrange.exports import Export, marks_of, named_by_path
+from conformance.suite.arrange.exports import Export, marks_of
 from conformance.suite.context import Unmet
 from conformance.suite.expectations import (
     Answer,
@@ -60,7 +60,7 @@ def test_an_export_in_batches_shows_its_batches(export: Export, export_group: Fi
 
 def may_come_in_batches_by_path(export: Export, group: Fixture) -> None:
     """Expect batches if the group is named by its path, provided that the export is accepted and the relation ends."""
-    for by_its_path in named_by_path(export, group):
+    for by_its_path in export.named_by_path(group):
         export.finished(batched=False)
         before = export.marks()
         if by_its_path.schedule(batched=True).is_served:
@@ -156,7 +156,7 @@ def test_the_status_of_one_relation_shows_no_other(export: Export, export_group:
         with verifies("group-relations-export.status.filtered", go_on=True):
             must_show_the_form(export.caller.get(export.path / "status", relation=export.relation), batched=True)
         with verifies("group-relations-export.status.filtered"):
-            for by_its_path in named_by_path(export, export_group):
+            for by_its_path in export.named_by_path(export_group):
                 must_show_no_other(by_its_path, export.relation)
             answer = must_show_no_other(export, export.relation)
             found = answer.json if answer.is_served else None

@@ -22,7 +22,7 @@ from conformance.suite.arrange.export_files import (
     must_hold_once,
     unpacked_lines,
 )
-from conformance.suite.arrange.exports import Export, export_of, marks_of, named_by_path
+from conformance.suite.arrange.exports import Export, export_of, marks_of
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import (
     Answer,
@@ -175,7 +175,7 @@ def must_be_other_batches_by_path(export: Export, group: Fixture, batches: list[
         first, last = (set(lines_of(file)) if file.is_served else set() for file in files)
         return first & last
 
-    for by_its_path in named_by_path(export, group):
+    for by_its_path in export.named_by_path(group):
         with verifies("group-relations-export.download.batches-share-no-object", go_on=True):
             # Twice, because the files may come from two exports.
             found = shared(by_its_path) and shared(by_its_path)
@@ -186,7 +186,7 @@ def must_be_told_apart_by_path(
     export: Export, group: Fixture, others: list[tuple[str, Answer]], lines: list[bytes]
 ) -> None:
     """Expect the same for files requested by the path of the group; `lines` are those of the first relation."""
-    for by_its_path in named_by_path(export, group):
+    for by_its_path in export.named_by_path(group):
         for other, _ in others:
             file = by_its_path.download(relation=other)
             same = file.is_served and set(lines_of(file)) == set(lines)
@@ -216,7 +216,7 @@ def test_a_file_holds_the_objects_of_its_relation(export: Export, export_group: 
     with verifies("group-relations-export.download.holds-its-objects", go_on=True):
         for text in texts:
             must_hold_once(file, text)
-        for by_its_path in named_by_path(export, export_group):
+        for by_its_path in export.named_by_path(export_group):
             by_path = by_its_path.download()
             for text in texts if by_path.is_served else ():
                 must_hold_once(by_path, text)

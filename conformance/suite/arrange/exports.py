@@ -67,6 +67,8 @@ class _Seen:
 
     has_accepted: bool = False
     """Whether an export was ever accepted."""
+    other_paths: set[Path] = field(default_factory=set)
+    """The same exports with the group named otherwise."""
     idle: _Idle = field(default_factory=_Idle)
     longest_delay: float = 0.0
     """The longest time until an accepted export showed, in seconds."""
@@ -104,6 +106,15 @@ class Export:
     @property
     def _seen(self) -> _Seen:
         return _SEEN.setdefault(current_run(), {}).setdefault(self.path, _Seen())
+
+    def named_by_path(self, group: Fixture) -> list[Export]:
+        """Return this export with its group named by the path; none if the profile does not give the path."""
+        path = group.get("path")
+        if not path:
+            return []
+        named = replace(self, path=Path("/groups") / quote(path, safe="") / "export_relations")
+        self._seen.other_paths.add(named.path)
+        return [named]
 
     # -- what is sent --------------------------------------------------------------------------------------------------
 
@@ -189,7 +200,8 @@ class Export:
         run, seen = current_run(), self._seen
         if seen.idle.age == run.known_reads.age and not run.profile.limits.settle_seconds:
             return list(seen.idle.entries)
-        accepted = [at for at in run.writes.served.get(("POST", self.path), ()) if at > seen.idle.read_at]
+        served = (run.writes.served.get(("POST", path), ()) for path in (self.path, *seen.other_paths))
+        accepted = sorted(at for times in served for at in times if at > seen.idle.read_at)
         due = 0.0
         if accepted:
             due = accepted[-1] + max(self._delay_after(accepted[0]), seen.shortest_export or 0.0)
@@ -468,12 +480,6 @@ def parsed(answer: Answer) -> Any:
 
 def _is_object(entry: Any) -> bool:
     return isinstance(entry, dict)
-
-
-def named_by_path(export: Export, group: Fixture) -> list[Export]:
-    """Return this export with its group named by the path; None if the profile does not give the path."""
-    path = group.get("path")
-    return [replace(export, path=Path("/groups") / quote(path, safe="") / "export_relations")] if path else []
 
 
 def marks_of(export: Export) -> Marks:
