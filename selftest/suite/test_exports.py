@@ -8,7 +8,6 @@ import pytest
 
 from conformance.errors import ExitCode
 from conformance.proof.variants import group_relations_export, statuses
-from conformance.reference.areas.group_relations_export import Status
 from conformance.reference.choices import Choices
 from conformance.reference.errors import NoRouteError
 from conformance.suite.arrange.export_entries import has_ended
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.reference import Service
-    from conformance.reference.areas.group_relations_export import RelationExport
     from selftest.conftest import Outcome
 
 #: Waits in vain end soon.
@@ -69,21 +67,10 @@ def test_an_export_that_stays_failed_is_waited_for_once(
                 export.finished(batched=False)
 
 
-def never_ends(service: Service, relation: str) -> None:
-    """Let the export of one relation run for ever."""
-    exports = service.group_relations_export
-    status_of = exports.status_of
-
-    def still_running(export: RelationExport) -> Status:
-        return Status.STARTED if export.relation == relation else status_of(export)
-
-    exports.status_of = still_running  # type: ignore[method-assign]
-
-
 def test_a_relation_that_never_ends_is_waited_for_once(
     reference: tuple[Service, str], write_profile: Callable[..., Path]
 ) -> None:
-    never_ends(reference[0], "boards")
+    group_relations_export.exports_one_relation_for_ever(reference[0])
     profile: Any = load_profile(write_profile(*reference, limits=SHORT))
     with in_a_test(profile) as test:
         export = export_of(Caller(test.run, profile.actors["owner"]), profile.fixtures["export_group"][0], "labels")
@@ -96,7 +83,7 @@ def test_a_relation_that_never_ends_is_waited_for_once(
 def test_a_refused_export_is_no_failure_while_another_one_is_running(
     reference: tuple[Service, str], write_profile: Callable[..., Path], conformance: Callable[..., Outcome]
 ) -> None:
-    never_ends(reference[0], "boards")
+    group_relations_export.exports_one_relation_for_ever(reference[0])
     group_relations_export.refuses_exports_meanwhile(reference[0])
     write_profile(*reference, limits=SHORT)
     options = ("--target", "target.yaml", "--requirement", "group-relations-export.schedule.accepted", "--workers", "1")

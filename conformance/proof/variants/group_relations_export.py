@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _DOWNLOAD = "GET /groups/:id/export_relations/download"
 _EXPORT_STATUS = "GET /groups/:id/export_relations/status"
 _LATE_SECONDS = 0.15
+#: The relation of `exports_one_relation_for_ever`.
+_ENDLESS = "boards"
 _EXPORTS = tuple(
     f"{method} /groups/:id/export_relations{rest}"
     for method, rest in (("POST", ""), ("GET", "/status"), ("GET", "/download"))
@@ -181,6 +183,17 @@ def exports_once_at_a_time(service: Service) -> None:
     exports.schedule = once
 
 
+def exports_one_relation_for_ever(service: Service) -> None:
+    """Let the export of one relation run for ever."""
+    exports = service.group_relations_export
+    status_of = exports.status_of
+
+    def still_running(export: RelationExport) -> Status:
+        return Status.STARTED if export.relation == _ENDLESS else Status(status_of(export))
+
+    exports.status_of = still_running
+
+
 def has_no_status_before_the_first_export(service: Service) -> None:
     """Refuse the status of a group's exports before the first export."""
     exports = service.group_relations_export
@@ -287,6 +300,13 @@ VARIANTS = (
             # Last, so that an export begins before anything else looks at it.
             begins_exports_later,
         ),
+    ),
+    Variant(
+        "an-export-without-end",
+        "The export of one relation never ends; what else is exported can be downloaded meanwhile.",
+        limits={"deadline_seconds": 3},
+        alterations=(exports_one_relation_for_ever,),
+        alone="whatever waits for the end of an export is inconclusive",
     ),
     Variant(
         "exports-tried-again",
