@@ -87,6 +87,12 @@ class Deletions:
         with self._lock:
             return (path, name) in self._known
 
+    def disregard(self, path: str) -> None:
+        """Forget the deletion of the entry at a path: it belongs elsewhere and must stay, and a list may show it."""
+        owner, _, name = path.partition("?")[0].rpartition("/")
+        with self._lock:
+            self._known.pop((owner, name), None)
+
     def _forget(self, area: str) -> None:
         self._known = {place: known for place, known in self._known.items() if known.area != area}
 

@@ -89,3 +89,11 @@ def test_an_integration_comes_back_only_if_it_is_set_up_itself(send: Callable[..
     send("DELETE", f"{path}/slack", 204)
     send("PUT", f"{path}/slack")
     assert send("GET", path, shown=[{"slug": "slack"}]) == []
+
+
+def test_a_deletion_of_what_belongs_elsewhere_is_disregarded() -> None:
+    deletions = Deletions(ResponseValidator.of(CONTRACT, None), settle_seconds=0)
+    deletions.contradicted_by(Exchange(Call(OWNER, "DELETE", f"{RULES}/7"), 204, {}, b"", 0))
+    deletions.disregard(f"{RULES}/7")
+    listing = Exchange(Call(OWNER, "GET", RULES), 200, {}, json.dumps([{"id": 7}]).encode(), 0)
+    assert deletions.contradicted_by(listing) == []
