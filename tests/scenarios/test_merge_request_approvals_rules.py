@@ -342,7 +342,8 @@ def test_what_becomes_of_approvers_that_an_update_does_not_name(
     with verifies("merge-request-approvals.rules.update.accepts-remove-hidden-groups"):
         maintainer.put(merge_request_rules / rule["id"], {**named, "remove_hidden_groups": False}).must_be_served()
     with verifies("merge-request-approvals.rules.update.groups-are-replaced", go_on=True):
-        # Those that are sent stay: only hidden ones are removed, and there is none.
+        # Those that are sent stay: only hidden ones are removed, and this one is shown.
+        given(approver_group.id in approvers_named(rule)[1], "the rule does not show the group that it was given")
         told = maintainer.put(merge_request_rules / rule["id"], {**named, "remove_hidden_groups": True})
         must_name(maintainer, merge_request_rules, rule_in(told), named["user_ids"], named["group_ids"])
     maintainer.put(merge_request_rules / rule["id"], {"name": fresh_name()}).given_served()

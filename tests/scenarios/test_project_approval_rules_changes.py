@@ -377,6 +377,7 @@ def test_groups_that_are_sent_stay_where_hidden_ones_are_removed(
     """Also if there is no hidden group."""
     groups = [approver_group.id]
     number = created(maintainer, project_rules, group_ids=groups)["id"]
+    by_id(maintainer, project_rules, number).given_naming(groups=groups)  # what is shown is not hidden
     body = changed(maintainer, group_ids=groups, remove_hidden_groups=True)
     with verifies("project-approval-rules.update.group-ids"):
         answer = maintainer.put(project_rules / number, body)
