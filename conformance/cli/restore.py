@@ -19,6 +19,8 @@ from conformance.target.marker import Marker
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from conformance.target import Profile
+
 
 @click.command()
 @click.argument("folder", type=PLACE)
@@ -33,9 +35,7 @@ def restore(folder: Path, target: Path | None) -> int:
     if not files:
         raise UsageError(f"There is no ledger in {folder}. Name the folder that a run wrote its reports to.")
     header = _header_in(files)
-    profile = load_profile(target or Path(header["profile"]))
-    if profile.redacted()["base_url"] != header["base_url"]:
-        profile = replace(profile, base_url=header["base_url"])
+    profile = _profile_of(header, target)
     process = Marker(profile.in_world(header["world"]), header["run"]).process
     if process is not None:
         raise UsageError(f"The run of {folder} still goes on: process {process}. It puts back itself when it ends.")
@@ -46,6 +46,21 @@ def restore(folder: Path, target: Path | None) -> int:
     but = ", except for what is left" if left else ""
     click.echo(f"{header['base_url']} is as it was before the run of {folder}{but}.")
     return int(ExitCode.INCOMPLETE if left else ExitCode.CONFORMANT)
+
+
+def _profile_of(header: Mapping[str, Any], target: Path | None) -> Profile:
+    """Return the profile of the run or the given one; raise UsageError when that is of another address."""
+    if target is None and not header.get("profile"):
+        raise UsageError("The ledger does not say which profile the run had. Name it with --target.")
+    profile, wanted = load_profile(target or Path(header["profile"])), header["base_url"]
+    if profile.redacted()["base_url"] == wanted:
+        return profile
+    if target is not None:  # its tokens must not be sent to a host that they are not for
+        raise UsageError(
+            f"The run tested {wanted}, and {target} is the profile of {profile.redacted()['base_url']}. Name the "
+            f"profile of the run; if it is the same service, write base_url: {wanted} into it."
+        )
+    return replace(profile, base_url=wanted)  # as the run did, by --base-url
 
 
 def _header_in(files: Sequence[Path]) -> Mapping[str, Any]:

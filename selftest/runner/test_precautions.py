@@ -298,6 +298,23 @@ def test_an_unreadable_ledger_does_not_keep_others_from_being_used(
     assert "ledger-0.jsonl is not a ledger of this version of the suite. Put it back later" in outcome.out
 
 
+@pytest.mark.usefixtures("profile")
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--target", "target.yaml"), "The run tested http://127.0.0.1:1, and target.yaml is the profile of"),
+        ((), "does not say which profile the run had"),
+    ],
+)
+def test_no_token_is_sent_to_an_address_that_its_profile_does_not_name(
+    options: tuple[str, ...], told: str, conformance: Callable[..., Any], tmp_path: Path
+) -> None:
+    begun(tmp_path / "ledger.jsonl", {"run": "run", "base_url": "http://127.0.0.1:1", "world": 0})
+    outcome = conformance("restore", ".", *options)
+    assert outcome.code == ExitCode.USAGE, outcome.text
+    assert told in outcome.err
+
+
 @pytest.mark.parametrize("header", [{"run": {"secret": []}}, {"world": None}, {"base_url": 5}])
 def test_a_ledger_with_a_damaged_beginning_is_refused(tmp_path: Path, header: dict[str, Any]) -> None:
     file = begun(tmp_path / "ledger.jsonl", {"run": "run", "base_url": "http://127.0.0.1:1", "world": 0, **header})
