@@ -143,6 +143,12 @@ def by_the_path_the_limit_is_shown_as_at_first(service: Service) -> None:
     _kept_by_path(service, "GET /projects/:id/job_token_scope")
 
 
+@fault("group-relations-export.schedule.in-batches")
+def by_the_path_the_status_is_shown_as_at_first(service: Service) -> None:
+    """The status of a group that is named by its path is kept from the first read on."""
+    _kept_by_path(service, f"GET {EXPORT}/status")
+
+
 @fault("integrations.disable.settings-reset")
 def by_the_path_settings_are_shown_as_at_first(service: Service) -> None:
     """The settings of an integration are kept from the first read by the path of its project on."""
