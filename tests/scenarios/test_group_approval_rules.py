@@ -212,6 +212,12 @@ def test_a_rule_shows_the_number_that_a_change_sends_alone(
     with verifies("group-approval-rules.update.approvals-required"):
         in_answer(update.telling).must_hold(**change)
         in_list(admin_of_group, group_rules, group_rule["id"]).must_hold(**change)
+        # Beside the name that the rule has already, another number is a change all the same.
+        name = fresh_name()
+        for number in (other_number(change), change["approvals_required"]):
+            again = {"name": name, "approvals_required": number}
+            update_alone(admin_of_group, group_rules / group_rule["id"], again).telling.given_served()
+            in_list(admin_of_group, group_rules, group_rule["id"]).must_hold(**again)
 
 
 def other_number(rule: Rule) -> int:

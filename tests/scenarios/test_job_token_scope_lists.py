@@ -234,18 +234,24 @@ def test_a_second_reader_sees_what_was_added_and_removed(
     project: Fixture,
     targets: tuple[Fixture, ...],
 ) -> None:
-    """A caller who has read the list before must not get a cached one. An administrator may be served or refused."""
+    """A caller who has read the list before, by number or path of the project, must not get a cached one.
+
+    An administrator may be served or refused.
+    """
     path, target = allowlist.of(project), targets[0]
-    readers = [owner, *(caller for caller in administrators() if caller.get(path, per_page=1).is_served)]
-    given(not owner.list(path).having(id=target.id), "the target is listed before it was added")
+    named = named_otherwise(path, project, owner)
+    admins = [caller for caller in administrators() if caller.get(path, per_page=1).is_served]
+    for place in (path, named):
+        given(not owner.list(place).having(id=target.id), "the target is listed before it was added")
     maintainer.post(path, allowlist.body(target.id)).given_served()
     maintainer.list(path).the(id=target.id)
     with verifies(shows_to_everybody):
-        for reader in readers:
-            listed = reader.list(path).must_contain_once(id=target.id)
+        for reader, place in ((owner, path), (owner, named), *((admin, path) for admin in admins)):
+            listed = reader.list(place).must_contain_once(id=target.id)
         maintainer.delete(path / target.id).given_served()
         maintainer.list(path).given_without(id=target.id)
-        owner.list(path).must_not_contain(id=target.id, after=listed)
+        for place in (path, named):
+            owner.list(place).must_not_contain(id=target.id, after=listed)
 
 
 @of_both_lists(

@@ -103,6 +103,36 @@ def is_numbered(answer: Answer, iid: int) -> bool:
     return answer.is_served and isinstance(answer.json, dict) and answer.json.get("iid") == iid
 
 
+def test_maintainers_and_owners_may_read(
+    maintainer: Caller,
+    owner: Caller,
+    project: Fixture,
+    merge_request: Fixture,
+) -> None:
+    path = merge_request_path(project, merge_request)
+    for what in ("approvals", "approval_state", "approval_rules"):
+        with verifies("merge-request-approvals.authorization.maintainer-is-served", go_on=True):
+            maintainer.get(path / what).must_be_served()
+        with verifies("merge-request-approvals.authorization.owner-is-served", go_on=True):
+            owner.get(path / what).must_be_served()
+
+
+def test_whether_somebody_without_a_role_may_read(
+    maintainer: Caller,
+    outsider: Caller,
+    project: Fixture,
+    merge_request: Fixture,
+) -> None:
+    path = merge_request_path(project, merge_request)
+    for what in ("approvals", "approval_state", "approval_rules"):
+        maintainer.get(path / what).given_served()
+        answer = outsider.get(path / what)
+        observe(
+            "merge-request-approvals.authorization.outsider-reading",
+            f"reading {what} without a role in a private project answers {answer.status}",
+        )
+
+
 # -- approving ---------------------------------------------------------------------------------------------------------
 
 

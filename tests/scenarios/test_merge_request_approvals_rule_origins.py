@@ -103,6 +103,8 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
     with verifies("merge-request-approvals.rules.copy.approvals-required", go_on=True):
         told = [copy.get("approvals_required"), copied["approvals_required"]]
         must(told == [4, 4], "approvals_required = 4, in the answer as well", str(told))
+    with verifies("merge-request-approvals.rules.create.in-state", go_on=True):
+        must_be_in_the_state_as_listed(maintainer, merge_request_rules)  # with its groups, which a change removes
     a_copy_is_changed_like_any_other_rule(maintainer, merge_request_rules, copy["id"], [user_id(second_approver)])
     with verifies("merge-request-approvals.rules.copy.leaves-project-rule", go_on=True):
         now = essence(maintainer.read(source))

@@ -74,9 +74,10 @@ def test_a_changed_rule_shows_its_new_name_and_number_everywhere(maintainer: Cal
         answer.given_served()
         by_id(maintainer, project_rules, number).must_hold(**values)
         in_list(maintainer, project_rules, number).must_hold(**values)
-        again = {**changed(maintainer), "name": name_of_digits()}
-        maintainer.put(project_rules / number, again).given_served()
-        by_id(maintainer, project_rules, number).must_hold(**{name: again[name] for name in values})
+        digits = name_of_digits()  # the second time, it is the name that the rule has already
+        for again in ({"name": digits, "approvals_required": more} for more in (3, 2)):
+            maintainer.put(project_rules / number, {**changed(maintainer), **again}).given_served()
+            by_id(maintainer, project_rules, number).must_hold(**again)
     with verifies("project-approval-rules.update.leaves-other-rules"):
         answer.given_served()
         must_stay(maintainer, project_rules, others)
@@ -163,10 +164,11 @@ def test_a_change_of_branches_replaces_them(
     stored = by_id(maintainer, project_rules, number)
     stored.given_naming(protected_branches=[protected_branch.id])
     with verifies("project-approval-rules.update.protected-branch-ids"):
-        body = changed(maintainer, protected_branch_ids=[second_protected_branch.id])
-        answer = maintainer.put(project_rules / number, body).must_be_served()
-        for reading in (in_answer(answer), stored):
-            reading.must_name_only(protected_branches=[second_protected_branch.id])
+        first, second = protected_branch.id, second_protected_branch.id
+        for branches in ([second], [first, second], [second]):
+            body = changed(maintainer, protected_branch_ids=branches)
+            for reading in (in_answer(maintainer.put(project_rules / number, body).must_be_served()), stored):
+                reading.must_name_only(protected_branches=branches)
 
 
 def test_two_rules_created_at_once_are_both_kept(maintainer: Caller, owner: Caller, project_rules: Path) -> None:
@@ -247,19 +249,23 @@ def test_whoever_has_read_before_sees_a_change_and_a_deletion(
     maintainer: Caller,
     owner: Caller,
     project_rules: Path,
+    project: Fixture,
 ) -> None:
-    """A response cached for one caller must not hide the change."""
+    """A response cached for one caller, or under one name of the project, must not hide the change."""
     number = created(maintainer, project_rules)["id"]
-    alone = owner.get(project_rules / number)
+    named = named_otherwise(project_rules, project, owner)
+    alone, by_path = owner.get(project_rules / number), owner.get(named / number)
     listed = owner.list(project_rules)
     with verifies("project-approval-rules.update.stored"):
         for wanted in ({"name": fresh_name(), "approvals_required": more} for more in (2, 3)):
             maintainer.put(project_rules / number, {**changed(maintainer), **wanted}).given_served()
-            by_id(owner, project_rules, number).must_hold(**wanted)
-            in_list(owner, project_rules, number).must_hold(**wanted)
+            for rules in (project_rules, named):
+                by_id(owner, rules, number).must_hold(**wanted)
+                in_list(owner, rules, number).must_hold(**wanted)
     maintainer.delete(project_rules / number).given_served()
     with verifies("project-approval-rules.delete.gone", go_on=True):
         owner.get(project_rules / number).must_be_refused(beside=alone)
+        owner.get(named / number).must_be_refused(beside=by_path)
     with verifies("project-approval-rules.delete.unlisted"):
         owner.list(project_rules).must_not_contain(id=number, after=listed)
 

@@ -56,6 +56,17 @@ def state_names_no_users(service: Service) -> None:
     altering(service, f"GET {MERGE_REQUEST}/approval_state", alter)
 
 
+@fault("merge-request-approvals.rules.create.in-state")
+def state_names_no_groups(service: Service) -> None:
+    """The approval state names no groups of any rule."""
+
+    def alter(_: Request, response: Response) -> None:
+        content: Any = response.content
+        response.content = {**content, "rules": [{**rule, "groups": []} for rule in content["rules"]]}
+
+    altering(service, f"GET {MERGE_REQUEST}/approval_state", alter)
+
+
 @fault("merge-request-approvals.rules.update.leaves-unsent")
 def lists_alone_make_one_approval_enough(service: Service) -> None:
     """An update that sends users and no number makes the rule require one approval."""
@@ -130,21 +141,44 @@ def second_approval_of_the_head_conflicts(service: Service) -> None:
     around(approvals, "approve", make)
 
 
+@fault("merge-request-approvals.approve.current-sha")
+def right_password_does_not_go_with_the_head(service: Service) -> None:
+    """The current HEAD conflicts if it is sent together with the right password."""
+    approvals = service.merge_request_approvals
+
+    def make(approve: Any) -> Any:
+        def conflicting(merge_request: Any, caller: Any, sha: Any, password: Any) -> None:
+            if sha is not None and password is not None and approvals.password_matches(caller, password):
+                raise StatedError(409, "409 Conflict")
+            approve(merge_request, caller, sha, password)
+
+        return conflicting
+
+    around(approvals, "approve", make)
+
+
+def remembering_commits(service: Service) -> set[tuple[int, int]]:
+    """Return the approvals, by merge request and user, that are given with a sha from now on."""
+    given: set[tuple[int, int]] = set()
+
+    def make(approve: Any) -> Any:
+        def remembering(merge_request: Any, caller: Any, sha: Any, password: Any) -> None:
+            approve(merge_request, caller, sha, password)
+            if sha is not None:
+                given.add((merge_request.id, caller.id))
+
+        return remembering
+
+    around(service.merge_request_approvals, "approve", make)
+    return given
+
+
 @fault("merge-request-approvals.unapprove.caller-is-gone")
 def approval_of_a_commit_stays_once(service: Service) -> None:
     """An approval that was given with a sha is withdrawn only by the second call."""
-    approvals = service.merge_request_approvals
-    kept: set[tuple[int, int]] = set()
+    kept = remembering_commits(service)
 
-    def approving(approve: Any) -> Any:
-        def keeping(merge_request: Any, caller: Any, sha: Any, password: Any) -> None:
-            approve(merge_request, caller, sha, password)
-            if sha is not None:
-                kept.add((merge_request.id, caller.id))
-
-        return keeping
-
-    def removing(remove: Any) -> Any:
+    def make(remove: Any) -> Any:
         def late(user: Any, merge_request: Any) -> None:
             if (merge_request.id, user.id) in kept:
                 kept.discard((merge_request.id, user.id))
@@ -153,5 +187,23 @@ def approval_of_a_commit_stays_once(service: Service) -> None:
 
         return late
 
-    around(approvals, "approve", approving)
-    around(approvals, "remove_approval", removing)
+    around(service.merge_request_approvals, "remove_approval", make)
+
+
+@fault("merge-request-approvals.reset.clears-all")
+def approval_of_a_commit_outlives_a_reset(service: Service) -> None:
+    """An approval that was given with a sha is cleared only by the second reset."""
+    kept, approvals = remembering_commits(service), service.merge_request_approvals
+
+    def make(clear: Any) -> Any:
+        def late(merge_request: Any) -> None:
+            shown = approvals.approvals_of(merge_request)
+            left = tuple(one for one in shown if (merge_request.id, one.user_id) in kept)
+            clear(merge_request)
+            kept.difference_update((merge_request.id, one.user_id) for one in left)
+            if left:
+                approvals.approvals[merge_request.id] = left
+
+        return late
+
+    around(approvals, "clear_approvals", make)

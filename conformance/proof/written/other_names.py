@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
 from conformance.proof.tampering import Method, altering, handling, is_number
-from conformance.reference.http import ok
+from conformance.proof.written.merge_request_approvals import RULES
+from conformance.reference.http import Response, ok
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from conformance.reference import Service
-    from conformance.reference.http import Request, Response
+    from conformance.reference.http import Request
 
 EXPORT = "/groups/:id/export_relations"
 OLDER = "/projects/:id/services"
@@ -106,20 +107,34 @@ def the_older_name_shows_what_it_showed_first(service: Service) -> None:
 
 
 def _kept_by_path(service: Service, key: str) -> None:
-    """Answer requests that name their project by its path as at first."""
-    kept: dict[bytes, Response] = {}
+    """Answer requests that name their project by its path as at first: each page of a list for itself."""
+    kept: dict[tuple[bytes, bytes], Response] = {}
 
     def keeping(handler: Method) -> Method:
         def handled(request: Request) -> Response:
             if is_number(request, "id"):
                 return handler(request)
-            if request.raw_path not in kept:
-                kept[request.raw_path] = handler(request)
-            return deepcopy(kept[request.raw_path])
+            name = request.raw_path, request.query
+            if name not in kept:
+                answer: Response = handler(request)
+                kept[name] = Response(answer.status, answer.content, has_content=True, headers=answer.headers)
+            return deepcopy(kept[name])
 
         return handled
 
     handling(service, key, keeping)
+
+
+@fault("job-token-scope.allowlist.change.shows-to-everybody")
+def by_the_path_the_list_of_projects_is_shown_as_at_first(service: Service) -> None:
+    """The allowlist of a project that is named by its path is kept from the first read on."""
+    _kept_by_path(service, "GET /projects/:id/job_token_scope/allowlist")
+
+
+@fault("job-token-scope.groups-allowlist.change.shows-to-everybody")
+def by_the_path_the_list_of_groups_is_shown_as_at_first(service: Service) -> None:
+    """The groups allowlist of a project that is named by its path is kept from the first read on."""
+    _kept_by_path(service, "GET /projects/:id/job_token_scope/groups_allowlist")
 
 
 @fault("job-token-scope.switch.shows-to-everybody")
@@ -128,10 +143,28 @@ def by_the_path_the_limit_is_shown_as_at_first(service: Service) -> None:
     _kept_by_path(service, "GET /projects/:id/job_token_scope")
 
 
+@fault("group-relations-export.schedule.in-batches")
+def by_the_path_the_status_is_shown_as_at_first(service: Service) -> None:
+    """The status of a group that is named by its path is kept from the first read on."""
+    _kept_by_path(service, f"GET {EXPORT}/status")
+
+
 @fault("integrations.disable.settings-reset")
 def by_the_path_settings_are_shown_as_at_first(service: Service) -> None:
     """The settings of an integration are kept from the first read by the path of its project on."""
     _kept_by_path(service, "GET /projects/:id/integrations/:slug")
+
+
+@fault("project-approval-rules.update.stored")
+def by_the_path_a_rule_is_shown_as_at_first(service: Service) -> None:
+    """A rule of a project is kept from the first read by the path of the project on."""
+    _kept_by_path(service, "GET /projects/:id/approval_rules/:approval_rule_id")
+
+
+@fault("merge-request-approvals.rules.update.usernames")
+def by_the_path_a_rule_of_a_merge_request_is_shown_as_at_first(service: Service) -> None:
+    """A rule of a merge request is kept from the first read by the path of the project on."""
+    _kept_by_path(service, f"GET {RULES}/:approval_rule_id")
 
 
 def _active_by_the_older_name(service: Service, change: Callable[[bool | None], bool | None]) -> None:
