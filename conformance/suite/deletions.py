@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from conformance.http.bodies import objects_in
+from conformance.http.bodies import object_in, objects_in
 from conformance.suite.accepted import DONE_WITHIN_SECONDS
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ GONE: Mapping[str, str] = {
 }
 #: Operations that bring back only the entry that their path ends with.
 _BRINGS_BACK_ITS_OWN = ("setUpIntegration", "setUpService")
+#: Operations that make a rule which lists below it may show too. It may have got the number of a deleted one of these.
+_MAY_SHOW_BELOW = ("createGroupApprovalRule", "createProjectApprovalRule")
 #: The field that identifies an entry of one of these lists in its path.
 _NAMES = ("id", "slug")
 #: A rule for any approver may come back by itself, because it is the default.
@@ -70,11 +72,12 @@ class Deletions:
             if operation is None or exchange.status is None:
                 self._known.clear()  # the effect of such a call is not known
             elif operation.id in _BRINGS_BACK_ITS_OWN:
-                name = path.rpartition("/")[2]
-                self._known = {place: known for place, known in self._known.items() if place[1] != name}
+                self._forget_named(path.rpartition("/")[2])
             elif operation.id not in GONE:
                 # With another name, or another form of the id, it may be the same list.
                 self._forget(operation.area)
+                if operation.id in _MAY_SHOW_BELOW:
+                    self._forget_named(str(object_in(exchange.body).get("id")))
             elif exchange.is_success and call.actor is not None and call.actor.name in operation.served:
                 owner, _, name = path.rpartition("/")
                 shows_after = DONE_WITHIN_SECONDS if exchange.status == HTTPStatus.ACCEPTED else self._settle_seconds
@@ -95,6 +98,9 @@ class Deletions:
 
     def _forget(self, area: str) -> None:
         self._known = {place: known for place, known in self._known.items() if known.area != area}
+
+    def _forget_named(self, name: str) -> None:
+        self._known = {place: known for place, known in self._known.items() if place[1] != name}
 
     def _shown(self, path: str, exchange: Exchange, started: float) -> Iterator[tuple[Deletion, str]]:
         known = {name: deletion for (owner, name), deletion in self._known.items() if owner == path}

@@ -91,6 +91,24 @@ def test_an_integration_comes_back_only_if_it_is_set_up_itself(send: Callable[..
     assert send("GET", path, shown=[{"slug": "slack"}]) == []
 
 
+@pytest.mark.parametrize(
+    ("above", "below"),
+    [
+        ("/groups/1/approval_rules", RULES),
+        ("/groups/1/approval_rules", "/projects/1/merge_requests/1/approval_rules"),
+        (RULES, "/projects/1/merge_requests/1/approval_rules"),
+    ],
+)
+def test_a_rule_of_a_level_above_may_get_the_number_of_a_deleted_one(
+    send: Callable[..., list[str]], above: str, below: str
+) -> None:
+    """The list below may show the rules of its surroundings."""
+    send("DELETE", f"{below}/7", 204)
+    send("DELETE", f"{below}/8", 204)
+    send("POST", above, 201, shown={"id": 7})
+    assert [shown.split()[1] for shown in send("GET", below, shown=[{"id": 7}, {"id": 8}])] == ["8"]
+
+
 def test_a_deletion_of_what_belongs_elsewhere_is_disregarded() -> None:
     deletions = Deletions(ResponseValidator.of(CONTRACT, None), settle_seconds=0)
     deletions.contradicted_by(Exchange(Call(OWNER, "DELETE", f"{RULES}/7"), 204, {}, b"", 0))
