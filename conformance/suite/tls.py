@@ -37,6 +37,10 @@ class Key:
     bits: int
 
 
+#: What fails before anything is sent: settings of this machine may forbid what its library could offer.
+_NEVER_OFFERED = frozenset({"NO_PROTOCOLS_AVAILABLE", "NO_CIPHERS_AVAILABLE"})
+
+
 def shake(
     *, newest: ssl.TLSVersion = ssl.TLSVersion.MAXIMUM_SUPPORTED, ciphers: str = _ANYTHING, curve: str | None = None
 ) -> Handshake:
@@ -64,7 +68,12 @@ def shake(
                 True, agreed.version(), cipher[0] if cipher else None, agreed.getpeercert(binary_form=True)
             )
     except (ssl.SSLError, ConnectionResetError) as error:
-        return Handshake(False, problem=str(getattr(error, "reason", None) or error))
+        problem = str(getattr(error, "reason", None) or error)
+        if problem in _NEVER_OFFERED:
+            raise Unmet(
+                Reason.PRECONDITION, f"this machine's TLS library does not make the offer: {problem}"
+            ) from error
+        return Handshake(False, problem=problem)
     except OSError as error:
         raise Unmet(Reason.NO_ANSWER, f"{parts.hostname} does not answer: {error}") from error
 

@@ -19,7 +19,7 @@ from cryptography.x509.oid import NameOID
 
 from conformance.results.record import Check, Outcome
 from conformance.runner.location import SUITE_FOLDER
-from conformance.suite.context import Violation
+from conformance.suite.context import Unmet, Violation
 from conformance.suite.tls import key_of, shake
 from conformance.target.profile import profile_from
 from selftest.conftest import in_a_test
@@ -158,6 +158,12 @@ def test_a_modern_server_accepts_no_old_protocol(tmp_path: Path, strong: Any) ->
     with tls_server(tmp_path, strong):
         assert shake().protocol == "TLSv1.3"
         assert not shake(newest=ssl.TLSVersion.TLSv1_1).agreed
+
+
+def test_what_this_machine_does_not_offer_shows_nothing_of_the_server(tmp_path: Path, strong: Any) -> None:
+    """These ciphers belong to TLS 1.2, so that there is nothing to offer for TLS 1.1."""
+    with tls_server(tmp_path, strong), pytest.raises(Unmet, match="does not make the offer"):
+        shake(newest=ssl.TLSVersion.TLSv1_1, ciphers="ECDHE-RSA-AES256-GCM-SHA384")
 
 
 def test_a_server_that_accepts_tls_1_1_is_found(tmp_path: Path, strong: Any) -> None:
