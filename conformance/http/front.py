@@ -30,7 +30,8 @@ class Front:
     A gateway that sends everybody to its login page, or shows a maintenance page, does so for every call; a service
     gives such an answer only to calls of a kind. In the same way, when a token has expired, or a gateway asks for a
     login, every call with the token gets a 401, even one that was never made before. A 401 for some calls only, or for
-    a repeated call, comes from the service, so each 401 is checked again. Safe to use from several threads.
+    a repeated call, comes from the service, so each 401 is checked again. The same holds for a 403.
+    Safe to use from several threads.
     """
 
     place_of: Callable[[Call], str]
@@ -86,7 +87,7 @@ class Front:
 
     def _refuses_whom_it_knew(self, exchange: Exchange) -> bool:
         call = exchange.call
-        if exchange.status != HTTPStatus.UNAUTHORIZED or call.is_elsewhere:
+        if not _is_refusal(exchange) or call.is_elsewhere:
             return False
         token = token_of(call)
         with self._lock:
@@ -124,8 +125,8 @@ class Front:
     def _hides(self, witness: Call, send: Callable[[Call], Exchange]) -> bool:
         """Tell whether a read that was served before is hidden now by something in front of the service."""
         seen = send(witness)
-        if seen.status == HTTPStatus.UNAUTHORIZED:
-            return send(_never_asked(witness)).status == HTTPStatus.UNAUTHORIZED
+        if _is_refusal(seen):
+            return send(_never_asked(witness)).status == seen.status
         return self._may_have_given(seen)
 
 
@@ -136,6 +137,12 @@ def may_be_in_front(exchange: Exchange) -> bool:
         return False
     is_led_elsewhere = HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST
     return exchange.is_page or (is_led_elsewhere and call.actor is not None)
+
+
+def _is_refusal(exchange: Exchange) -> bool:
+    """Tell whether an answer refuses the caller, as gateways also do to everybody; pages are detected as pages."""
+    is_forbidden = exchange.status == HTTPStatus.FORBIDDEN and not exchange.is_page
+    return exchange.status == HTTPStatus.UNAUTHORIZED or is_forbidden
 
 
 def token_of(call: Call) -> str:

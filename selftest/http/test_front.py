@@ -23,6 +23,8 @@ IN_FRONT = {
 }
 UNKNOWN = whole(b"{}", status=b"401 Unauthorized", headers=JSON)
 IN_FRONT["a question who is calling"] = UNKNOWN
+FORBIDDEN = whole(b"{}", status=b"403 Forbidden", headers=JSON)
+IN_FRONT["a refusal of everybody"] = FORBIDDEN
 good = says(whole(GOOD, headers=JSON), stays=True)
 
 
@@ -85,6 +87,14 @@ def test_401_for_some_calls_is_an_answer_of_the_service() -> None:
         client.send(MAINTAINER, "GET", "/version")
         assert [client.send(MAINTAINER, method, "/user").status for method in ("PUT", "GET")] == [401, 401]
     assert service.calls == {"/version": 3, "/user": 2}
+
+
+def test_403_for_some_calls_is_an_answer_of_the_service() -> None:
+    service = Service(FORBIDDEN, lambda _, path: path == "/user")
+    with serving(service) as server, client_of(server.base_url) as client:
+        client.send(MAINTAINER, "GET", "/version")
+        assert [client.send(MAINTAINER, method, "/user").status for method in ("PUT", "GET")] == [403, 403]
+    assert service.calls["/user"] == 2
 
 
 def test_401_for_a_path_that_is_called_twice_is_an_answer_of_the_service() -> None:
