@@ -278,6 +278,7 @@ def test_an_update_changes_what_it_sends_and_keeps_the_other_value(
         must_be_stored(maintainer, merge_request_rules, rule, approvals_required=5)
         again = {"name": name, "approvals_required": 6, **naming_only(approver)}  # the name that it has already
         maintainer.put(merge_request_rules / rule["id"], again).given_served().must_hold(approvals_required=6)
+        must_be_stored(maintainer, merge_request_rules, rule, approvals_required=6)
     with verifies("merge-request-approvals.rules.update.leaves-unsent"):
         renamed.given_served().must_hold(approvals_required=rule.get("approvals_required"))
         if not counts.left_nobody:
