@@ -5,22 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 _NUMBERS = frozenset({"access_level", "id", "iid", "project_id", "user_id"})
-_TEXTS = frozenset(
-    {
-        *(
-            "default_branch",
-            "description",
-            "full_path",
-            "name",
-            "path",
-            "path_with_namespace",
-            "rule_type",
-            "sha",
-            "slug",
-        ),
-        *("source_branch", "state", "target_branch", "title", "username", "visibility"),
-    }
-)
+_TEXTS = frozenset({"default_branch", "source_branch", "target_branch", "full_path", "path", "path_with_namespace"}) | {
+    *("description", "name", "rule_type", "sha", "slug", "state", "title", "username", "visibility")
+}
 _RECORDS = frozenset({"author", "commit", "namespace"})
 _LISTS = frozenset({"batches", "groups", "parent_ids", "protected_branches", "rules", "users"})
 _LONGEST_NUMBER = 18  # digits

@@ -41,11 +41,15 @@ class ScalarUpdate:
 
 
 def update_alone(writer: Caller, rule: Path, change: Mapping[str, Any]) -> ScalarUpdate:
-    """Update a rule's name or number alone; if that leaves nobody in it, do it again and name a member."""
+    """Update a rule's name or number alone; if that leaves nobody in it, do it again and name a member.
+
+    Inconclusive if it was served, and the rule for any approver that it left takes no approver back.
+    """
     alone, named = writer.put(rule, change), naming(writer)
     if not named or not leaves_nobody(writer, rule, change, alone):
         return ScalarUpdate(alone, alone)
     again = writer.put(rule, {**change, **named})
+    given(again.is_served or not alone.is_served, "a rule that an update left without approvers takes none back")
     return ScalarUpdate(alone, again if again.is_served else alone)
 
 
