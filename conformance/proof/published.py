@@ -56,9 +56,12 @@ _SECTIONS = (
 @click.argument("source", type=click.Path(path_type=Path))
 @click.argument("file", type=click.Path(path_type=Path))
 def main(source: Path, file: Path) -> None:
-    """Read the results of the parts of the proof from the folder SOURCE, and write the figures to FILE, with a page."""
+    """Read the results of the parts of the proof from the folder SOURCE, and write the figures to FILE, with a page.
+
+    Parts that FILE has and SOURCE lacks stay as they are: each names the contract that it was measured with.
+    """
     foreign = _read(source / "foreign.json")
-    figures = {
+    measured = {
         "suite": __version__,
         "contract": Contract.load().digest,
         "reference": _reference(_read(source / "report.json")),
@@ -67,6 +70,8 @@ def main(source: Path, file: Path) -> None:
         "legal_services": _without_results(_read(source / "legal.json")),
         "networks": _without_results(_read(source / "chaos.json")),
     }
+    earlier = _read(file) or {}
+    figures = {name: earlier.get(name) if part is None else part for name, part in measured.items()}
     write_text(file, json.dumps(figures, indent=1) + "\n")
     write_text(file.with_name("proof.html"), page(figures))
 
@@ -89,7 +94,7 @@ def _read(file: Path) -> Any:
 def _reference(report: Any) -> dict[str, Any] | None:
     if report is None:
         return None
-    about = {name: report["run"][name] for name in ("version", "seed", "requests", "seconds")}
+    about = {name: report["run"][name] for name in ("contract", "version", "seed", "requests", "seconds")}
     return {"verdict": report["verdict"], **report["owed"], **about, "headline": report["headline"]}
 
 
@@ -99,6 +104,7 @@ def _faults(proof: Any, foreign: Any) -> dict[str, Any] | None:
     tried = Counter(row["sort"] for row in proof["rows"])
     killed = Counter(row["sort"] for row in proof["rows"] if row["killed"])
     return {
+        "contract": proof["contract"],
         "by_sort": {sort: {"killed": killed[sort], "tried": number} for sort, number in tried.items()},
         "sorts": "written: by hand, for one requirement each. rule: a role, status, parameter or page of the contract "
         "broken. crossed: a fault of these two that sets in later or ends otherwise. schema: one place of a schema "

@@ -23,6 +23,16 @@ def test_figures_and_page_say_which_parts_were_not_run(tmp_path: Path) -> None:
     assert file.with_name("proof.html").read_text(encoding="utf-8").count("<b>not run</b>\n") == 5
 
 
+def test_a_part_that_was_not_run_again_keeps_its_figures_and_their_contract(tmp_path: Path) -> None:
+    file = tmp_path / "figures.json"
+    earlier = {"contract": "ab", "cells": 59}
+    file.write_text(json.dumps({"networks": earlier}), encoding="utf-8")
+    assert CliRunner().invoke(main, [str(tmp_path), str(file)]).exit_code == 0
+    figures = json.loads(file.read_text(encoding="utf-8"))
+    assert figures["networks"] == earlier
+    assert figures["contract"] != "ab"
+
+
 @pytest.mark.parametrize(
     "value", [7, "a word", ["one", "other"], [], {"killed": 6, "tried": 7}, list("abcdefghijklmn")]
 )
