@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -10,7 +11,7 @@ from weakref import WeakKeyDictionary
 from conformance.contract import Contract
 from conformance.suite.arrange.request_examples import Prepared
 from conformance.suite.context import Run, Unmet, current_run
-from conformance.suite.expectations import Caller, parsed
+from conformance.suite.expectations import LONGEST_PAGE, Answer, Caller, parsed
 from conformance.suite.shown_records import values_under
 from conformance.suite.writes import READING
 from conformance.target.spots import Spot, Spots, ordered, spot_of, value_at, where
@@ -80,14 +81,14 @@ def differences_between(before: Reading, after: Reading) -> list[Difference]:
     """Return the differences, entry by entry, in any order.
 
     An entry that is only in the later reading counts only if the earlier one cannot have hidden it: its page had fewer
-    entries then.
+    entries than a page can have.
     """
     gone_or_changed = [
         Difference(entry, value, after.entries.get(entry))
         for entry, value in before.entries.items()
         if after.entries.get(entry, _ABSENT) != value
     ]
-    was_whole = before.length is None or before.length < min(after.length or 0, current_run().learnt.page_length)
+    was_whole = before.length is None or before.length < (after.length or 0)
     come = [
         Difference(entry, None, value)
         for entry, value in after.entries.items()
@@ -140,22 +141,30 @@ def operations_reading(kind: Part) -> Sequence[Operation]:
 
 def _read(part: WorldPart, reader: Caller, operation: Operation, path: str) -> Reading | None:
     is_list = part.kind.by is not None and part.kind.within is None
+    length = current_run().learnt.page_length
     # A list without stated pages may be paged anyway, or refuse a request for a page.
-    answer = reader.get(path, page=1, per_page=current_run().learnt.page_length) if is_list else reader.get(path)
+    answer = reader.get(path, page=1, per_page=length) if is_list else reader.get(path)
     if is_list and not operation.paginated and answer.exchange.is_refusal:
         answer = reader.get(path)
-    if not answer.is_served:
-        return None
-    try:
-        body = parsed(answer.exchange.body)
-    except (ValueError, RecursionError):
-        return None
-    entries = _entries(part, body)
+    body = _body(answer)
+    if is_list and isinstance(body, list) and len(body) >= length:
+        # What comes may be behind a full page.
+        longer = _body(reader.get(path, page=1, per_page=LONGEST_PAGE))
+        body = longer if isinstance(longer, list) else body
+    entries = None if body is None else _entries(part, body)
     if entries is None:
         return None
     found = Reading(entries, len(body) if is_list else None, reader, operation, path)
     LastReadings.of(current_run()).readings[part] = found
     return found
+
+
+def _body(answer: Answer) -> Any:
+    """Return the content of an answer; None if nobody was served, or it is not JSON."""
+    if answer.is_served:
+        with suppress(ValueError, RecursionError):
+            return parsed(answer.exchange.body)
+    return None
 
 
 def read_again(part: WorldPart, before: Reading) -> Reading | None:

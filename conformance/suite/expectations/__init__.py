@@ -8,7 +8,7 @@ nothing verifies nothing.
 from conformance.http.bodies import parsed
 from conformance.suite.expectations.answers import Answer
 from conformance.suite.expectations.callers import WITH_CHARSET, Caller, Path, group_path, named_otherwise, project_path
-from conformance.suite.expectations.listings import Listing, WholeListing, first_page
+from conformance.suite.expectations.listings import LONGEST_PAGE, Listing, WholeListing, first_page
 from conformance.suite.expectations.words import (
     does_not_apply,
     eventually,
@@ -29,6 +29,7 @@ from conformance.suite.expectations.words import (
 )
 
 __all__ = [
+    "LONGEST_PAGE",
     "WITH_CHARSET",
     "Answer",
     "Caller",

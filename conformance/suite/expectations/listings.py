@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from conformance.suite.expectations.answers import Answer
 
-_LONGEST_PAGE = 100
+#: Page size for lists that fill a shorter page.
+LONGEST_PAGE = 100
 #: Page sizes to try when a larger one is refused, because no maximum is stated.
 _SHORTER_PAGES = (5, 2)
 _NOT_TAKEN = frozenset({400, 422})
@@ -65,7 +66,7 @@ class Listing:
         first_page(self._caller, self._path)
         found = self._pages(self._run.learnt.page_length, min(_FEW_PAGES, most))
         if found is None and most > _FEW_PAGES:
-            found = self._pages(_LONGEST_PAGE, most)
+            found = self._pages(LONGEST_PAGE, most)
         if found is None:
             raise Unmet(Reason.PRECONDITION, f"{self._path} has more than {most} pages")
         return found
@@ -198,7 +199,7 @@ class WholeListing(Listing):
     """A list without stated pages, read in one call; if a service pages it anyway, a long page is requested."""
 
     def _walk(self) -> list[Any]:
-        answer = self._caller.look(self._path, per_page=_LONGEST_PAGE)
+        answer = self._caller.look(self._path, per_page=LONGEST_PAGE)
         takes_no_pages = answer.exchange.is_refusal
         entries = _array((self._caller.look(self._path) if takes_no_pages else answer).given_served())
         if len(entries) < SHORTEST_PAGE:
