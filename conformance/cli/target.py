@@ -85,8 +85,6 @@ def target(*, example: bool, discover: Path | None, check: Path | None, fix: boo
 def _discover(file: Path) -> int:
     """Print a profile with all that could be found out, and the number of entries; return 6 when there were none."""
     data = read_yaml(file)
-    if isinstance(data, dict):
-        data.setdefault("fixtures", {})
     profile = profile_from_yaml(data, file)
     tokens = {name: actor.token for name, actor in profile.actors.items()}
     secrets = Secrets()

@@ -32,6 +32,8 @@ class SuiteTest:
     """The area of its operation, or the area of most requirements that it verifies."""
     areas: frozenset[str]
     """All areas whose operations it calls, where that is known."""
+    any_area: frozenset[str] = frozenset()
+    """Areas of which it needs one, whichever; none if it needs no such area."""
     features: frozenset[str] = frozenset()
     """The features that a target needs to have what the test calls."""
     fixtures: frozenset[str] = frozenset()
@@ -188,6 +190,8 @@ def not_planned(record: RunRecord, contract: Contract) -> tuple[str, ...]:
 def _is_planned(test: SuiteTest, contract: Contract, profile: Profile) -> bool:
     """Tell whether a test has anything to verify on a target."""
     if profile.scope and not test.areas <= {*profile.scope, *contract.general_areas}:
+        return False
+    if profile.scope and test.any_area and test.any_area.isdisjoint(profile.scope):
         return False
     if not all(profile.declares(feature) for feature in test.features):
         return False

@@ -83,11 +83,17 @@ def _suite_test(item: pytest.Item, contract: Contract, problems: list[str]) -> S
         requirements=requirements,
         area=operation.area if operation is not None else found,
         areas=frozenset(own | named),
+        any_area=_with_projects(contract) if item.get_closest_marker("calls_a_project") else frozenset(),
         features=frozenset(features),
         fixtures=frozenset(_fixtures(item)),
         is_slow=item.get_closest_marker("slow") is not None,
         draws=_draws(item, operation),
     )
+
+
+def _with_projects(contract: Contract) -> frozenset[str]:
+    """Return the areas with operations below a project."""
+    return frozenset(one.area for one in contract.operations(None) if one.path.startswith("/projects/{id}/"))
 
 
 def _draws(item: pytest.Item, operation: Any) -> str | None:

@@ -68,6 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "requirements(*ids): requirements that a test verifies beyond those that its source names",
         "needs_feature(*names): features of the target without which there is nothing for a test to see",
         "calls_area(*names): areas whose operations a test calls beyond those of its requirements",
+        "calls_a_project: tests that call whatever is below a project, of whichever area",
         "slow: takes minutes or many calls; runs with --include slow",
         "every_operation(where, requirements, draws): one test per operation of the contract",
         "together: tests of several areas that follow each other, since they share what is made for them",

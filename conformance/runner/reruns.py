@@ -224,18 +224,22 @@ def _better(known: _Attempt, last: _Attempt, what: str) -> _Attempt:
     """Return the result of a test that also ran with other fixtures: the attempt that observed more.
 
     Violations seen with other fixtures are reported but fail nothing, because the profile does not vouch for these.
+    An attempt that lacked something observed nothing, however few of its requirements it names.
     """
-    if not last.failed and not last.has(TestOutcome.BROKEN) and last.unseen < known.unseen:
-        why = f"tried with {what}, because: {known.ends[0].detail}" if known.ends else None
-        lines = [replace(line, detail=why) if why and isinstance(line, TestEnd) else line for line in last.lines]
+    is_whole = not last.failed and not last.has(TestOutcome.BROKEN) and not last.has(TestOutcome.NOT_TESTED)
+    if is_whole and last.unseen < known.unseen:
+        told = (*(end.detail for end in known.ends), *(check.detail for check in known.checks))
+        cause = next(filter(None, told), None)
+        why = f"tried with {what}, because: {cause}" if cause else f"tried with {what}"
+        lines = [replace(line, detail=why) if isinstance(line, TestEnd) else line for line in last.lines]
         return _Attempt(lines).with_cost_of([known])
-    told = [
+    beside = [
         replace(line, detail=f"{line.detail}; tried with {what}: expected {there.expected}, got {there.actual}")
         if isinstance(line, Check) and (there := last.failed.get(line.requirement))
         else line
         for line in known.lines
     ]
-    return _Attempt(told).with_cost_of([last])
+    return _Attempt(beside).with_cost_of([last])
 
 
 def _confirmed(first: _Attempt, second: _Attempt) -> _Attempt:

@@ -27,6 +27,11 @@ def takes_part(operation: Operation) -> bool:
     return has_request_example(operation) and bool(operation.served)
 
 
+def changes_a_state(operation: Operation) -> bool:
+    """Tell whether an operation changes something that can be read before and after the call."""
+    return area_of(operation).request_examples[operation.id].state is not None
+
+
 def claims_of(*ids: str | None) -> frozenset[str]:
     """Return the ids that are not None."""
     return frozenset(name for name in ids if name)

@@ -372,7 +372,7 @@ def _secrets_beside(file: Path, name: str) -> dict[str, str]:
 def _problem_of_fixtures(data: Mapping[str, Any]) -> str | None:
     """Say what is wrong with the values of a fixture, in any world."""
     for number, world in enumerate([data, *data.get("worlds", ())]):
-        fixtures = world["fixtures"]
+        fixtures = world.get("fixtures", {})
         problem = problem_under(fixtures_schema(), fixtures, "fixtures") or misspelled_in(fixtures)
         if problem:
             return problem.replace("at fixtures", f"at worlds[{number - 1}].fixtures", 1) if number else problem
@@ -439,8 +439,9 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
 def _world(data: Mapping[str, Any], source: str) -> World:
     actors = data.get("actors", {})
     _refuse_unknown("actor", actors, ACTORS, source)
-    _refuse_unknown("fixture", data["fixtures"], FIXTURES, source)
-    return World({name: Actor(name, **values) for name, values in actors.items()}, _fixtures(data["fixtures"]))
+    fixtures = data.get("fixtures", {})
+    _refuse_unknown("fixture", fixtures, FIXTURES, source)
+    return World({name: Actor(name, **values) for name, values in actors.items()}, _fixtures(fixtures))
 
 
 def _scope(areas: Iterable[str], source: str) -> tuple[str, ...]:

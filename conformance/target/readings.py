@@ -119,10 +119,12 @@ class Readings:
     def refuses_token_of(self, name: str) -> bool:
         """Tell whether GET /user refuses an actor's token.
 
-        If it shows no user to any actor, a 401 may be the target's answer to calls that it does not have.
+        If every actor gets 401, that may be the target's answer to calls that it does not have.
         """
+        if self.status_of(name, "/user") != HTTPStatus.UNAUTHORIZED:
+            return False
         others = (other for other in self.profile.actors if other != name)
-        return self.status_of(name, "/user") == HTTPStatus.UNAUTHORIZED and any(map(self.user, others))
+        return any(self.user(other) or self.status_of(other, "/user") == HTTPStatus.NOT_FOUND for other in others)
 
     def record_of(self, name: str, path: str) -> Mapping[str, Any]:
         """Return the object at a path as this actor sees it; an empty one when none is served to the actor."""

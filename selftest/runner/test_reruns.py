@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,7 +13,7 @@ from conformance.results.reading import read_record
 from conformance.results.record import Check, Evidence, Outcome, Reason, TestEnd, TestOutcome
 from conformance.runner.reruns import Reruns
 from conformance.runner.session import Session
-from conformance.target.stand_ins import Elsewhere
+from conformance.target.stand_ins import Elsewhere, StandIn
 from selftest.altering import altering
 
 if TYPE_CHECKING:
@@ -59,6 +60,27 @@ def test_a_failure_counts_unless_it_can_be_observed_again_and_then_holds(
     counted = reruns.lines_after(lines, test) or ()
     assert expected in [line.outcome for line in counted if isinstance(line, Check)]
     assert [line.outcome for line in counted if isinstance(line, TestEnd)] == [TestOutcome(expected.value)]
+
+
+def test_an_attempt_with_other_fixtures_counts_only_if_it_ran() -> None:
+    """With what is set aside, an actor may be missing, and a report would ask for an actor whom the profile has."""
+    unmet = cast("Any", SimpleNamespace(spoiled_by=None, results=SimpleNamespace(is_unmet=True, failures=0)))
+    broken = replace(GONE, detail="GET /projects/10/job_token_scope was not served: status 500", claimed=True)
+    lacking = replace(broken, outcome=Outcome.NOT_TESTED, reason=Reason.PREREQUISITE_MISSING, detail="no maintainer")
+    ran: list[Line] = [
+        replace(broken, outcome=Outcome.PASSED, reason=None, detail=None),
+        TestEnd(TEST, TestOutcome.PASSED),
+    ]
+    not_run: list[Line] = [lacking, TestEnd(TEST, TestOutcome.NOT_TESTED)]
+    for second, expected in ((not_run, broken), (ran, ran[0])):
+        elsewhere = Elsewhere([StandIn("what is set aside", cast("Any", None))])
+        reruns = Reruns(confirms=True, most=0, area="job-token-scope", elsewhere=elsewhere)
+        other = replace(broken, requirement="job-token-scope.settings.read")
+        assert reruns.lines_after([broken, other, TestEnd(TEST, TestOutcome.PASSED)], unmet) is None
+        counted = reruns.lines_after(second, unmet) or ()
+        assert expected in counted
+        assert lacking not in counted
+        assert not any("because: None" in str(line) for line in counted)
 
 
 @pytest.mark.parametrize("ended", [TestOutcome.INCONCLUSIVE, TestOutcome.FAILED], ids=["within", "in its teardown"])

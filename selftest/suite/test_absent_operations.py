@@ -75,10 +75,10 @@ class NotImplementedHereError(ApiError):
 def judged(conformance: Callable[..., Any], write_profile: Callable[..., Path], tmp_path: Path) -> Judge:
     """Run the suite on a service, and return exit code, output and the verdict of each requirement."""
 
-    def run(service: Service, *arguments: str) -> tuple[int, str, Mapping[str, Any]]:
+    def run(service: Service, *arguments: str, **profile: Any) -> tuple[int, str, Mapping[str, Any]]:
         with EmbeddedServer(service) as server:
             # The suite waits for missing operations until the deadline, once.
-            write_profile(service, server.base_url, limits={"timeout_seconds": 5, "deadline_seconds": 2})
+            write_profile(service, server.base_url, limits={"timeout_seconds": 5, "deadline_seconds": 2}, **profile)
             options = ("--target", "target.yaml", "--out", "out", "--corpus", "none", "--seed", "1")
             outcome = conformance("run", *options, *arguments)
         return outcome.code, outcome.text, rows_of(tmp_path / "out")
@@ -228,6 +228,16 @@ def test_in_a_service_of_one_area_three_faults_fail_and_the_rest_is_verified(jud
     # If the limit is never switched off, nobody can be shown that it is off.
     open_ = {row["id"] for row in of_area if row["verdict"] in ("inconclusive", "not tested")}
     assert open_ == {"job-token-scope.switch.shows-to-everybody"}, text[-3000:]
+
+
+def test_a_service_that_only_completes_code_is_conformant_in_its_scope(judged: Judge) -> None:
+    """It serves nothing else, so that no project is found by its number, and no world can be read."""
+    service = prepared_service(version="17.7")
+    lacking({route.key for route in service.routes if "code_suggestions" not in route.key}, NoRouteError, service)
+    code, text, rows = judged(service, "--max-examples", "5", scope=["code-completion"])
+    assert code == 0, text[-3000:]
+    assert rows["conventions.project-id.number"]["verdict"] == "not applicable"
+    assert rows["authentication.unknown-token-is-refused"]["verdict"] == "passed"
 
 
 def test_if_a_group_is_locked_another_group_is_used(judged: Judge) -> None:

@@ -152,6 +152,23 @@ def test_a_wrong_value_is_named_and_no_run_starts_with_it(
         assert doubts(profile, client, Options(force=True))
 
 
+@pytest.mark.parametrize("others", [404, 401])
+def test_a_refused_token_is_named_if_others_are_only_told_that_nothing_is_there(
+    right: dict[str, Any], others: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A half built service has no GET /user. If everybody gets 401 for it, nothing is said about a token."""
+    send = Client.send
+
+    def unfinished(client: Client, actor: Any, method: str, path: str, **more: Any) -> Any:
+        exchange = send(client, actor, method, path, **more)
+        return replace(exchange, status=others, body=b"{}") if path == "/user" and exchange.is_success else exchange
+
+    monkeypatch.setattr(Client, "send", unfinished)
+    said = found(changed(right, "actors.developer.token", "mistyped-token"))
+    refused = [place for place, state in said.items() if state is State.CONTRADICTED]
+    assert refused == (["actors.developer.token"] if others == 404 else [])
+
+
 def test_an_administrator_without_the_rights_of_one_is_named(right: dict[str, Any]) -> None:
     """Otherwise, the service would seem to refuse administrators what they may do."""
     actors = {name: actor for name, actor in right["actors"].items() if name != "outsider"}

@@ -57,6 +57,7 @@ def paths_open_to(caller: Caller, project: Fixture, *, at_most: int = 1, seed: i
     return found
 
 
+@pytest.mark.calls_a_project
 def test_the_token_header_may_be_spelled_in_either_way(
     maintainer: Caller,
     wrong_token: Caller,
@@ -81,6 +82,7 @@ def must_not_need_one_spelling_to_write(caller: Caller, nothing: Path) -> None:
         must(other.status != HTTPStatus.UNAUTHORIZED, expected, f"status {other.status}", other.exchange)
 
 
+@pytest.mark.calls_a_project
 def test_a_header_without_a_token_is_refused(
     maintainer: Caller, anonymous: Caller, project: Fixture, suite: SuiteSession
 ) -> None:
@@ -102,6 +104,7 @@ def altered(token: str) -> dict[str, str]:
     return {what: text for what, text in found.items() if text and text != token}
 
 
+@pytest.mark.calls_a_project
 def test_a_token_that_is_nearly_right_is_refused(maintainer: Caller, project: Fixture, suite: SuiteSession) -> None:
     """A token must match as a whole and letter by letter."""
     token = maintainer.actor.token if maintainer.actor else ""
@@ -112,6 +115,7 @@ def test_a_token_that_is_nearly_right_is_refused(maintainer: Caller, project: Fi
                 with_token(f"maintainer-token-{what}", text).get(path).must_be_refused(beside=control)
 
 
+@pytest.mark.calls_a_project
 def test_without_a_token_even_a_public_project_is_closed(
     maintainer: Caller,
     anonymous: Caller,
@@ -167,6 +171,7 @@ def test_what_takes_a_role_takes_one_in_a_public_project_too(operation: Operatio
                 caller_named(name).get(path).must_be_refused(beside=control)
 
 
+@pytest.mark.calls_a_project
 def test_whether_bearer_tokens_open_other_operations_is_noted(maintainer: Caller, project: Fixture) -> None:
     path = paths_open_to(maintainer, project)[0]
     answer = maintainer.call("GET", path, headers=token_in(maintainer, "Authorization", "Bearer "))

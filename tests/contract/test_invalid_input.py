@@ -17,6 +17,7 @@ from conformance.suite.arrange.integrations import has
 from conformance.suite.context import NotTested, current_run, current_test
 from conformance.suite.derived import (
     administrators,
+    changes_a_state,
     claims_of,
     held_against,
     is_validation,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from conformance.suite import Operation, Parameter
 
 UNKNOWN_VALUE = "conformance-unknown-value"
-REFUSAL = ("errors.refusal.is-client-error", "errors.refusal.changes-nothing")
+IS_REFUSED, UNTOUCHED = "errors.refusal.is-client-error", "errors.refusal.changes-nothing"
 CODE_OF_INVALID, CODE_OF_MISSING = "errors.refusal.code-of-invalid-input", "errors.refusal.code-of-missing-resource"
 
 
@@ -72,7 +73,10 @@ def can_be_wrong(operation: Operation) -> bool:
 
 @pytest.mark.every_operation(
     where=can_be_wrong,
-    requirements=lambda operation: claims(operation) | frozenset({*REFUSAL, CODE_OF_INVALID, CODE_OF_MISSING}),
+    requirements=lambda operation: (
+        claims(operation)
+        | claims_of(IS_REFUSED, UNTOUCHED if changes_a_state(operation) else None, CODE_OF_INVALID, CODE_OF_MISSING)
+    ),
 )
 def test_a_call_with_something_wrong_in_it_is_refused_or_stores_none_of_it(operation: Operation) -> None:
     """A required parameter is missing, a type is wrong, a value is not in the list, or a named thing does not exist.
@@ -228,12 +232,12 @@ def tried(prepared: Arranged, wrong: list[Wrong], *, as_it_is: bool = False) -> 
 def hold(prepared: Arranged, wrong: Wrong, answers: list[Answer], came: Tried) -> None:
     """Expect refusals, and an unchanged state, which shows something only if the right call is served."""
     if prepared.request_example.state is not None:
-        with held_against(shared(wrong.requirement, "errors.refusal.changes-nothing", answers), go_on=True):
+        with held_against(shared(wrong.requirement, UNTOUCHED, answers), go_on=True):
             is_served = any(answer.is_served for answer in (came.control, *answers))
             given(is_served, "the right call is not served either, so that nothing could have changed")
             must_be_as_before("the state", came.before, came.after)
     for answer in answers:
-        with held_against(shared(wrong.requirement, "errors.refusal.is-client-error", [answer]), go_on=True):
+        with held_against(shared(wrong.requirement, IS_REFUSED, [answer]), go_on=True):
             answer.must_be_refused(beside=came.control if not answer.is_served else None)
 
 
@@ -266,7 +270,7 @@ def refuse_or_drop_all(prepared: Arranged, odd: list[tuple[Parameter, Any]]) -> 
         prepared.again()
         before = prepared.state()
         answer = prepared.call.having(parameter, value).sent_by(served_caller(prepared.operation))
-        with held_against(shared(parameter.requirement, "errors.refusal.changes-nothing", [answer]), go_on=True):
+        with held_against(shared(parameter.requirement, UNTOUCHED, [answer]), go_on=True):
             must_be_as_before("the state", before, prepared.state(), answer.exchange)
 
 

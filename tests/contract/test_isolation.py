@@ -226,9 +226,15 @@ def must_stay(part: WorldPart, found: list[Difference], what: str) -> None:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
+def marks_of(stays: str, *alike: str) -> list[pytest.MarkDecorator]:
+    """Return the marks of a test of reads; a service that only completes code has no rest that could be read."""
+    needed = [pytest.mark.calls_a_project] if stays.startswith("code-completion.") else []
+    return [pytest.mark.requirements(stays, *alike), *needed]
+
+
 @pytest.mark.parametrize(
     "stays",
-    [pytest.param(name, marks=pytest.mark.requirements(name, *alike), id=name) for name, alike in STAYING.items()],
+    [pytest.param(name, marks=marks_of(name, *alike), id=name) for name, alike in STAYING.items()],
 )
 def test_reading_changes_nothing_and_shows_the_same_to_all(stays: str, surroundings: Surroundings) -> None:
     """Readers with something to lose read too, for example one who has approved.

@@ -22,6 +22,7 @@ from conformance.suite.derived import (
     WRONG_TOKEN,
     caller_named,
     cells,
+    changes_a_state,
     claims_of,
     documents_json,
     held_against,
@@ -122,9 +123,9 @@ def refusals(operation: Operation) -> frozenset[str]:
         *operation.refused.values(),
         "authentication.anonymous-is-refused" if ANONYMOUS in operation.refused else None,
         "authentication.anonymous-changes-nothing"
-        if ANONYMOUS in operation.refused and not operation.is_read
+        if ANONYMOUS in operation.refused and changes_a_state(operation)
         else None,
-        "errors.refusal.changes-nothing" if not operation.is_read else None,
+        "errors.refusal.changes-nothing" if changes_a_state(operation) else None,
         "errors.refusal.is-client-error",
         "errors.refusal.code-without-right" if set(operation.refused) - nobody else None,
         "errors.body-shape",

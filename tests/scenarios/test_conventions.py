@@ -47,6 +47,7 @@ def test_a_subgroup_is_found_by_its_full_path(owner: Caller, subgroup: Fixture) 
         must(not same, "no group by the last part of its path alone", "the status of the subgroup", by_last.exchange)
 
 
+@pytest.mark.calls_a_project
 def test_a_project_in_a_subgroup_is_found_by_its_full_path(maintainer: Caller, subgroup_project: Fixture) -> None:
     """Everything that can be read by its number can be read by its path."""
     number = project_path(subgroup_project)
@@ -65,6 +66,7 @@ def test_a_project_in_a_subgroup_is_found_by_its_full_path(maintainer: Caller, s
         must(not by_last.is_served, "no project by the last part of its path alone", "served", by_last.exchange)
 
 
+@pytest.mark.calls_a_project
 def test_a_project_that_lies_in_no_group_is_found_like_any_other(maintainer: Caller) -> None:
     """A feature licensed for groups may be refused for a user's project; what is served is also found by its path."""
     left_to_others()  # unless the profile names such a project

@@ -121,10 +121,7 @@ def provision(order: Order, calls: Calls, secrets: Secrets, tell: Tell = lambda 
 
 #: Statuses for a token that a service does not accept.
 _OF_TOKENS = (401, 403)
-_OTHERWISE = (
-    "fill a profile with what tokens you have may read (conformance target --discover), or let a program of yours make "
-    "what is needed (conformance provision --with PROGRAM)"
-)
+_OTHERWISE = "or let a program of yours make what is needed (conformance provision --with PROGRAM)"
 
 
 def _require_administrator(order: Order, calls: Calls) -> None:
@@ -135,7 +132,7 @@ def _require_administrator(order: Order, calls: Calls) -> None:
         raise TargetError(
             f"{order.base_url} has no GET /user (status {answer.status}), by which an administrator's token is known. "
             "Check the address, which is what stands before /api/v4. If it is right, the service does not have the "
-            f"calls that this takes: {_OTHERWISE}."
+            f"calls that this takes: write a profile by hand (conformance target --example), {_OTHERWISE}."
         )
     if answer.status not in _OF_TOKENS and not answer.is_served:
         raise TargetError(
@@ -154,8 +151,8 @@ def _require_administrator(order: Order, calls: Calls) -> None:
         )
     if answer.entry.get("is_admin") is False:
         raise TargetError(
-            "The token is not an administrator's, so no users can be made with it. Give an administrator's token, "
-            f"{_OTHERWISE}."
+            "The token is not an administrator's, so no users can be made with it. Give an administrator's token, fill "
+            f"a profile with what tokens you have may read (conformance target --discover), {_OTHERWISE}."
         )
 
 
