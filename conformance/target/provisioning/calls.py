@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from itertools import product
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from conformance.errors import TargetError
@@ -107,12 +107,9 @@ def _words_of(body: Any) -> Any:
     return text or next((words for value in body.values() if (words := _words_of(value))), None)
 
 
-class Way(Protocol):
-    """Sends a call to the target. `path` is below /api/v4, or a whole address."""
-
-    def __call__(self, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
-        """Send a call and return the answer; raise TargetError when the target is not reachable."""
-        ...
+#: Sends a call, given by token, method, path below /api/v4 or whole address, query and body; raises TargetError when
+#: the target is not reachable.
+Way = Callable[[str, str, str, Body, Body | None], Answer]
 
 
 class RefusedError(Exception):
