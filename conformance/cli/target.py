@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import yaml
@@ -20,25 +18,21 @@ from conformance.http.redaction import REDACTION
 from conformance.reference.serving import serve as serve_reference
 from conformance.reference.serving import who_is_who
 from conformance.target import load_profile
-from conformance.target.check import as_table, check_profile
+from conformance.target.check import as_table, check_profile, doubted_roles
 from conformance.target.embedded import prepared_service, profile_of
 from conformance.target.example import as_yaml, example_profile
 from conformance.target.machine import is_confirmed
-from conformance.target.mending import mend
 from conformance.target.names import TABLE
-from conformance.target.preflight import NO_PROOF, RoleProof, overstated, preflight, prove_roles, undeclared
+from conformance.target.preflight import overstated, preflight, serves_any, undeclared
 from conformance.target.profile import profile_from_yaml
 from conformance.target.provisioning import PREFIX
 from conformance.target.provisioning.calls import Calls, RefusedError, by_http
 from conformance.target.provisioning.discover import Discovery
-from conformance.target.provisioning.files import Made, Secrets, SecretsFile, secrets_beside
+from conformance.target.provisioning.files import Secrets, SecretsFile, secrets_beside
 from conformance.target.provisioning.program import without_secrets
-from conformance.target.readings import Finding, State
+from conformance.target.readings import State
 from conformance.target.trials import not_probed, try_writes
 from conformance.target.version import resolved
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -60,11 +54,10 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     help="Hold a profile against its target: each fixture and actor is read and compared; on a disposable target, each "
     "integration is set up as well and disabled again.",
 )
-@click.option("--fix", is_flag=True, help="With --check: write into the profile what could be found out.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="With --check."
 )
-def target(*, example: bool, discover: Path | None, check: Path | None, fix: bool, form: str) -> int:
+def target(*, example: bool, discover: Path | None, check: Path | None, form: str) -> int:
     """Write or check the profile of the service under test.
 
     Ends with 8 if the target contradicts the profile or does not answer, 4 if the profile is not valid, and 6 if
@@ -73,13 +66,13 @@ def target(*, example: bool, discover: Path | None, check: Path | None, fix: boo
     if [example, discover is not None, check is not None].count(True) != 1:
         raise UsageError("Say either --example, --discover FILE or --check FILE.")
     if check is None:
-        refuse_beside("without --check", "fix", "form")
+        refuse_beside("without --check", "form")
     if discover is not None:
         return _discover(discover)
     if check is None:
         click.echo(example_profile(), nl=False)
         return 0
-    return _check(check, fix=fix, as_json=form == "json")
+    return _check(check, as_json=form == "json")
 
 
 def _discover(file: Path) -> int:
@@ -90,7 +83,7 @@ def _discover(file: Path) -> int:
     secrets = Secrets()
     data = without_secrets(data, PREFIX, secrets)  # before anything is added, because what is found out is no secret
     with Client(profile.client_settings()) as client:
-        calls, may_write = Calls(by_http(client), Made()), is_confirmed(profile)
+        calls, may_write = Calls(by_http(client)), is_confirmed(profile)
         claims = profile.claims("integrations")
         discovery = Discovery(calls, tokens, data, base_url=profile.base_url, may_write=may_write and claims)
         try:
@@ -127,8 +120,8 @@ def _discover(file: Path) -> int:
     return ExitCode.CONFORMANT if found else ExitCode.INCOMPLETE
 
 
-def _check(file: Path, *, fix: bool, as_json: bool) -> int:
-    """Print what each actor proved and what is wrong with the profile; return 8 when something contradicts it."""
+def _check(file: Path, *, as_json: bool) -> int:
+    """Print what is wrong with the profile, or may be; return 8 when something contradicts it."""
     profile, warnings = resolved(load_profile(file))
     for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
@@ -142,64 +135,29 @@ def _check(file: Path, *, fix: bool, as_json: bool) -> int:
             preflight(profile, client)
             findings = check_profile(profile, client, range(len(profile.worlds) + 1))
             may_write = is_confirmed(profile)
+            findings = (*findings, *doubted_roles(profile, client))
             findings = (*findings, *(try_writes(profile, client) if may_write else ()))
-            proofs = prove_roles(profile, client)
             features = [*undeclared(profile, client), *overstated(profile, client)]
+            is_known = serves_any(profile, client)
         except TargetGoneError as error:
             raise TargetError(f"{error}. Is the service running there?") from error
-    mended = mend(file, findings) if fix else ()
     unseen = not_probed(profile, tried=may_write)
     if as_json:
-        roles = [asdict(proof) for proof in proofs]
         found = [finding.as_data() for finding in findings]
-        shown = {"findings": found, "roles": roles, "features": features, "written": mended, "not_probed": unseen}
+        shown = {"findings": found, "features": features, "not_probed": unseen}
         click.echo(json.dumps(shown, indent=2))
     else:
-        _show(findings, proofs, features, mended)
-        if fix and not mended:
-            click.echo(f"\nThere was nothing to fix in {file}: it is as it was.")
+        for text in (*([as_table(findings)] if findings else []), *features):
+            click.echo(f"\n{text}")
         if not may_write:
             click.echo("\nThe profile does not say `disposable: true`, so nothing was tried by writing.")
         if unseen:
             click.echo(f"\nNothing was found out about: {', '.join(unseen)}.")
-    if proofs and all(proof.shown == "open" for proof in proofs):
-        nothing = "no call proved a role, so that nothing shows that this is the service. base_url is the address above"
+    if not is_known:
+        nothing = "no call is served, so that nothing shows that this is the service. base_url is the address above"
         click.echo(f"Warning: {nothing} /api/v4.", err=True)
-    is_wrong = [one.place for one in findings if one.state is State.CONTRADICTED and one.place not in mended]
-    return ExitCode.COULD_NOT_RUN if is_wrong or any(proof.shown == "contradicted" for proof in proofs) else 0
-
-
-def _show(
-    findings: Sequence[Finding], proofs: Sequence[RoleProof], features: Sequence[str], mended: Sequence[str]
-) -> None:
-    width = max((len(proof.claim) for proof in proofs), default=0)
-    click.echo(f"{'actor':<17} {'claim':<{width}} {'shown':<13} detail")
-    for proof in proofs:
-        click.echo(_row(proof, width))
-    if findings:
-        click.echo(f"\n{as_table(findings)}")
-    for text in features:
-        click.echo(f"\n{text}")
-    for place in mended:
-        click.echo(f"written: {place}")
-    if any(proof.detail.endswith(NO_PROOF) for proof in proofs):
-        click.echo(
-            "\nRoles stay open where a refusal is a 404, which may also say that nothing is there. Lists of members "
-            "would settle them (GET /projects/:id/members/all and /groups/:id/members/all): let `owner` or "
-            "`maintainer` read these, or add the actor `admin` with an administrator's token."
-        )
-    contradicted = [proof for proof in proofs if proof.shown == "contradicted"]
-    if contradicted:
-        names = ", ".join(dict.fromkeys(proof.actor for proof in contradicted))
-        click.echo(
-            f"\nNot who they claim to be: {names}. Check their tokens and roles. If those are right, the target does "
-            "not keep the role table; a run will show it.",
-            err=True,
-        )
-
-
-def _row(proof: RoleProof, width: int) -> str:
-    return f"{proof.actor:<17} {proof.claim:<{width}} {proof.shown:<13} {proof.detail}"
+    is_wrong = any(one.state is State.CONTRADICTED for one in findings)
+    return ExitCode.COULD_NOT_RUN if is_wrong else 0
 
 
 @click.command()

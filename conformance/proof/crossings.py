@@ -195,7 +195,7 @@ def left_out(crossing: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _crossed(fault: Apply, crossing: Crossing) -> Apply:
     def apply(service: Service) -> None:
-        faulty = create_service(service.version, service.choices, service.seed, service.clock)
+        faulty = create_service(service.version, service.choices, service.clock)
         faulty.begin_with(service.beginning, service.worlds)
         fault(faulty)
         pair = Pair(service, faulty)

@@ -27,8 +27,8 @@ N = TypeVar("N", bound=Named)
 class Core(Foundation):
     """A service as its areas see it. They find each other by class, so none has to know the service as a whole."""
 
-    def __init__(self, version: Version, choices: Choices, seed: int = 0, clock: Clock | None = None) -> None:
-        super().__init__(version, choices, seed, clock)
+    def __init__(self, version: Version, choices: Choices, clock: Clock | None = None) -> None:
+        super().__init__(version, choices, clock)
         self.present = Presenter(self)
         self.access = Access(self)
         self.world = World()

@@ -18,12 +18,11 @@ if TYPE_CHECKING:
 class Foundation:
     """The version and choices of a service, its clock, and its memory; `clock` is that of the machine by default."""
 
-    def __init__(self, version: Version, choices: Choices, seed: int = 0, clock: Clock | None = None) -> None:
+    def __init__(self, version: Version, choices: Choices, clock: Clock | None = None) -> None:
         self.version = version
         self.choices = choices
-        self.seed = seed
         self.clock = clock or Clock()
         self.store = Store(choices.first_id)
-        self.identities = Identities(self.store, self.clock, seed)
+        self.identities = Identities(self.store, self.clock)
         self.repositories = Repositories(self.store, self.clock, self.identities)
         self.planning = Planning(self.store)

@@ -146,10 +146,9 @@ def kind_of(subject: Subject) -> Kind:
 class Identities:
     """All users, tokens, groups, projects and memberships, and the questions asked about them."""
 
-    def __init__(self, store: Store, clock: Clock, seed: int) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._seed = seed
         self.users: Table[int, User] = Table(store)
         self.tokens: Table[str, Token] = Table(store)
         self.groups: Table[int, Group] = Table(store)
@@ -187,7 +186,7 @@ class Identities:
         return user
 
     def issue_token(self, user: User, scopes: tuple[str, ...] = ("api",)) -> Token:
-        """Give the user one more access token; its value depends on the seed and the tokens before it."""
+        """Give the user one more access token; its value depends on the tokens before it."""
         number = self._store.next_number("tokens")
         token = Token(f"{user.username}-{self.secret(f'token {number} {user.id}')[:20]}", user.id, scopes)
         self.tokens[token.value] = token
@@ -254,9 +253,10 @@ class Identities:
         self._user_names.pop(user.username.lower(), None)
         del self.users[user.id]
 
-    def secret(self, purpose: str) -> str:
-        """Return 40 hexadecimal digits that depend on the seed and the purpose alone."""
-        return hashlib.sha256(f"{self._seed}:{purpose}".encode()).hexdigest()[:40]
+    @staticmethod
+    def secret(purpose: str) -> str:
+        """Return 40 hexadecimal digits that depend on the purpose alone."""
+        return hashlib.sha256(f"0:{purpose}".encode()).hexdigest()[:40]
 
     # -- finding --------------------------------------------------------------------------------------------
 

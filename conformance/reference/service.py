@@ -154,8 +154,8 @@ class Service(Core):
     group_relations_export: GroupRelationsExports
     integrations: Integrations
 
-    def __init__(self, version: Version, choices: Choices, seed: int = 0, clock: Clock | None = None) -> None:
-        super().__init__(version, choices, seed, clock)
+    def __init__(self, version: Version, choices: Choices, clock: Clock | None = None) -> None:
+        super().__init__(version, choices, clock)
         for area in AREAS:
             setattr(self, area.behaviour.name, area.behaviour(self))
         self.routes = Routes((route for area in AREAS for route in area.routes), version)
@@ -183,7 +183,7 @@ class Service(Core):
         self.begin_with(self.store.snapshot(), worlds)
 
     def begin_with(self, beginning: Snapshot, worlds: Iterable[World]) -> None:
-        """Begin as another service of the same version, choices and seed did, with worlds that are prepared there."""
+        """Begin as another service of the same version and choices did, with worlds that are prepared there."""
         self.worlds = [World(dict(world.actors), dict(world.fixtures)) for world in worlds]
         self.world = self.worlds[0] if self.worlds else World()
         self._beginning = beginning
@@ -202,8 +202,7 @@ class Service(Core):
 def create_service(
     version: str | Version = DEFAULT_VERSION,
     choices: Choices | None = None,
-    seed: int = 0,
     clock: Clock | None = None,
 ) -> Service:
     """Make a service with nobody but its administrator. Raise UnknownVersionError for a version it cannot play."""
-    return Service(supported(version), choices or Choices(), seed, clock)
+    return Service(supported(version), choices or Choices(), clock)

@@ -266,11 +266,8 @@ class TestContext:
             if len(self.soft_failures) < _MOST_SOFT_FAILURES and text not in self.soft_failures:
                 self.soft_failures.append(text)
 
-    def fail_in_passing(self, requirement: str, violation: Violation) -> None:
+    def fail_in_passing(self, requirement: str, violation: Violation, place: str | None = None) -> None:
         """Record that a requirement was violated, and go on. The test fails at its end, unless it is excused."""
-        self._fail_in_passing(requirement, violation, None)
-
-    def _fail_in_passing(self, requirement: str, violation: Violation, place: str | None) -> None:
         left_out = left_out_by(self.run.profile, self.run.contract.requirements[requirement])
         if left_out is not None:  # not declared by the target, or not claimed
             self.results.tolerated(requirement, f"{left_out[1]}, so this is not judged: {violation}")
@@ -322,7 +319,7 @@ class TestContext:
                 self.results.passed(finding.requirement)
             else:
                 violation = Violation(finding.expected, finding.actual, exchange)
-                self._fail_in_passing(finding.requirement, violation, finding.place)
+                self.fail_in_passing(finding.requirement, violation, finding.place)
 
     def _recognise(self, exchange: Exchange, seen: Seen) -> None:
         """Stop trusting the target when an answer is something completely different from the described one."""

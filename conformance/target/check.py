@@ -200,6 +200,24 @@ def _roles(target: Readings, place: str, name: str, entry: Fixture) -> Iterator[
         yield Finding(f"actors.{who}", State.NOTE if is_unlisted else State.CONTRADICTED, detail)
 
 
+def doubted_roles(profile: Profile, client: Client) -> Iterator[Finding]:
+    """Yield actors who are served the settings of project or group unlike their role, where members cannot be read.
+
+    Either the profile or the target is wrong, and only a run shows which: so a run does not do this check.
+    """
+    target = Readings(profile, client)
+    for name, least in (("project", 40), ("group", 50)):
+        path = f"/{name}s/{profile.value(name)}"
+        if profile.first(name) is None or target.levels(path) is not None:
+            continue
+        known = {who: levels for who, levels in FIXTURE_ROWS[name].roles.items() if who in profile.actors}
+        for who, (low, high) in known.items():
+            status = target.status_of(who, f"{path}/merge_request_approval_setting")
+            if (status == HTTPStatus.OK and high < least) or (status == HTTPStatus.FORBIDDEN and low >= least):
+                detail = f"GET {path}/merge_request_approval_setting: status {status}, unlike the role in {name}"
+                yield Finding(f"actors.{who}", State.NOTE, detail)
+
+
 def _role(level: int) -> str:
     known = {0: "without a role", 10: "guest", 20: "reporter", 30: "developer", 40: "maintainer", 50: "owner"}
     return known.get(level) or next(word for least, word in sorted(known.items(), reverse=True) if level >= least)

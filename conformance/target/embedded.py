@@ -18,7 +18,7 @@ from conformance.target.profile import profile_from
 from conformance.target.provisioning import Order, provision
 from conformance.target.provisioning.blueprint import Blueprint
 from conformance.target.provisioning.calls import Answer, Body, Calls, Way
-from conformance.target.provisioning.files import Made, Secrets
+from conformance.target.provisioning.files import Secrets
 from conformance.target.provisioning.profiles import by_value, fixtures_of
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ _OTHER_ROLES = {"admin": "admin", "project_bot": "maintainer", "group_bot": "mai
 def prepared_service(
     version: str | Version = DEFAULT_VERSION,
     choices: Choices | None = None,
-    seed: int = 0,
     clock: Clock | None = None,
     *,
     worlds: int = 1,
@@ -59,20 +58,20 @@ def prepared_service(
     The first service of each kind is stored, and all others start as a copy of it. Raise UnknownVersionError for a
     version that the reference does not support.
     """
-    service = create_service(version, choices, seed, clock)
-    service.begin_with(*_beginning(service.version, service.choices, seed, worlds))
+    service = create_service(version, choices, clock)
+    service.begin_with(*_beginning(service.version, service.choices, worlds))
     return service
 
 
 @lru_cache(maxsize=64)
-def _beginning(version: Version, choices: Choices, seed: int, worlds: int) -> tuple[Snapshot, tuple[World, ...]]:
-    service = create_service(version, choices, seed)
+def _beginning(version: Version, choices: Choices, worlds: int) -> tuple[Snapshot, tuple[World, ...]]:
+    service = create_service(version, choices)
 
     def password(name: str) -> str:
-        return hashlib.sha256(f"{seed}:{name}".encode()).hexdigest()[:20]
+        return hashlib.sha256(f"0:{name}".encode()).hexdigest()[:20]
 
     order = Order(base_url="http://embedded", administrator=service.administrator.token, worlds=worlds, prefix=_PREFIX)
-    done = provision(order, Calls(directly(service), Made(), patience_seconds=0), Secrets(password))
+    done = provision(order, Calls(directly(service), patience_seconds=0), Secrets(password))
     if done.refused:
         raise RuntimeError(f"The reference could not be prepared: {done.refused}")
     for made in done.worlds:

@@ -1,10 +1,9 @@
-"""Checks before the tests: the service answers, it knows the tokens, and the actors have their roles."""
+"""Checks before the tests: the service answers, it knows the tokens, and has the features that a profile declares."""
 
 from __future__ import annotations
 
 import shlex
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
@@ -12,18 +11,13 @@ from urllib.parse import urljoin, urlsplit
 from conformance.errors import TargetError
 from conformance.http.client import Client, TargetGoneError
 from conformance.http.exchange import NOT_THERE
-from conformance.target.readings import Readings
 from conformance.target.version import asking_actor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from conformance.http.exchange import Exchange
     from conformance.target.profile import Profile
-
-_MAINTAINER, _OWNER = 40, 50
-#: Appended to the detail of a refusal that proves no role.
-NO_PROOF = " proves no role"
 
 
 def preflight(profile: Profile, client: Client) -> None:
@@ -73,6 +67,11 @@ def _first_paths(profile: Profile) -> Iterator[str]:
             yield from (path for fixture, below in reads if (path := _below(profile, fixture, below)))
     yield from ("/user", "/version")
     yield from (path for kind in ("project", "group") if (path := _below(profile, kind, f"/{kind}s/{{}}")))
+
+
+def serves_any(profile: Profile, client: Client) -> bool:
+    """Tell whether a target serves a call that nearly all services of this kind have."""
+    return any(client.send(asking_actor(profile), "GET", path).is_success for path in _first_paths(profile))
 
 
 def _problem(profile: Profile, exchange: Exchange) -> str | None:
@@ -173,112 +172,3 @@ def _curl(base_url: str, exchange: Exchange) -> str:
     actor = exchange.call.actor
     token = f'-H "PRIVATE-TOKEN: {actor.variable}" ' if actor else ""
     return f"curl -i {token}{shlex.quote(f'{base_url}/api/v4{exchange.call.target}')}"
-
-
-@dataclass(frozen=True, slots=True)
-class RoleProof:
-    """The claim that one actor had to prove, and the result."""
-
-    actor: str
-    claim: str
-    shown: str
-    """`proven`, `contradicted` or `open`."""
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Trial:
-    claim: str
-    path: str
-    served: bool
-    """Whether the specification requires that the role is served; otherwise it must be refused."""
-    least: int
-    """The lowest level that is served, as services of this kind count levels."""
-    instead: str = ""
-    """Another path with the same roles, for a target that lacks the first one."""
-
-    @property
-    def place(self) -> str:
-        """The path of the project or group."""
-        return self.path.rpartition("/")[0]
-
-
-def prove_roles(profile: Profile, client: Client) -> tuple[RoleProof, ...]:
-    """Let each actor prove its claimed role with reads whose result depends on the role.
-
-    The profile or the target may be wrong; a run will show which, so contradictions are only warnings.
-    """
-    target = Readings(profile, client)
-    asked = {name: _TRIALS[name](profile) for name in profile.actors if name in _TRIALS}
-    proofs = [_proof(target, name, trial) for name, trials in asked.items() for trial in trials]
-    silent = [name for name in profile.actors if not any(proof.actor == name for proof in proofs)]
-    return (*proofs, *(RoleProof(name, "token is accepted", *_token_is_known(target, name)) for name in silent))
-
-
-def _proof(target: Readings, name: str, trial: _Trial) -> RoleProof:
-    exchange = target.client.send(target.profile.actors[name], "GET", trial.path)
-    if exchange.status in NOT_THERE and trial.instead:
-        return _proof(target, name, replace(trial, path=trial.instead, instead=""))
-    if exchange.status is None or exchange.status >= 500:  # noqa: PLR2004 - HTTP's own number
-        return RoleProof(name, trial.claim, "open", exchange.problem or f"status {exchange.status}")
-    proven = exchange.is_success if trial.served else exchange.is_refusal
-    if exchange.status in NOT_THERE:
-        return _proof_by_list(target, name, trial, exchange)
-    if not trial.served and exchange.status == HTTPStatus.UNAUTHORIZED and not target.user(name):
-        if target.refuses_token_of(name):
-            return RoleProof(name, trial.claim, "contradicted", "status 401: the token itself is refused")
-        return RoleProof(name, trial.claim, "open", f"status 401, which may be said of the token,{NO_PROOF}")
-    return RoleProof(
-        name,
-        trial.claim,
-        "proven" if proven else "contradicted",
-        f"GET {trial.path}: status {exchange.status}, expected {'200' if trial.served else 'a refusal'}",
-    )
-
-
-def _proof_by_list(target: Readings, name: str, trial: _Trial, refusal: Exchange) -> RoleProof:
-    """Check a refusal with the list of members, because missing and hidden things get the same answer."""
-    levels, number = target.levels(trial.place), target.user(name).get("id") or target.profile.actors[name].id
-    refused = f"GET {trial.path}: status {refusal.status}"
-    if levels is None or number is None:
-        return RoleProof(name, trial.claim, "open", f"{refused}{NO_PROOF}")
-    level = levels.get(number, 0)
-    shown = "proven" if (level >= trial.least) is trial.served else "contradicted"
-    has = f"level {level} in" if level else "not in"
-    return RoleProof(name, trial.claim, shown, f"{refused}, and {has} GET {trial.place}/members/all")
-
-
-def _token_is_known(target: Readings, name: str) -> tuple[str, str]:
-    """Tell whether a target knows a token at all; open when it has no call to ask that."""
-    if target.refuses_token_of(name):
-        return "contradicted", "GET /user: status 401: the token is refused"
-    if target.user(name):
-        return "proven", "GET /user: the token is accepted"
-    return "open", f"GET /user: status {target.status_of(name, '/user')}; the target does not say"
-
-
-#: Paths that are served to the maintainers of a project and to nobody below.
-_FOR_MAINTAINERS = ("merge_request_approval_setting", "job_token_scope")
-
-
-def _project_settings(profile: Profile, *, served: bool) -> list[_Trial]:
-    claim = "is at least maintainer of project" if served else "is below maintainer in project"
-    path, instead = (_below(profile, "project", f"/projects/{{}}/{name}") for name in _FOR_MAINTAINERS)
-    return [_Trial(claim, path, served, _MAINTAINER, instead)] if path and instead else []
-
-
-def _group_settings(profile: Profile, *, served: bool) -> list[_Trial]:
-    claim = "is owner of group" if served else "is not owner of group"
-    path = _below(profile, "group", "/groups/{}/merge_request_approval_setting")
-    return [_Trial(claim, path, served, _OWNER)] if path else []
-
-
-_TRIALS: dict[str, Callable[[Profile], list[_Trial]]] = {
-    "owner": lambda profile: _group_settings(profile, served=True),
-    "maintainer": lambda profile: [*_project_settings(profile, served=True), *_group_settings(profile, served=False)],
-    **dict.fromkeys(
-        ("developer", "reporter", "guest", "approver", "second_approver", "author"),
-        lambda profile: _project_settings(profile, served=False),
-    ),
-    "outsider": lambda profile: [*_project_settings(profile, served=False), *_group_settings(profile, served=False)],
-}

@@ -285,13 +285,6 @@ def test_a_reset_restores_the_seeded_world(served: Served) -> None:
     assert client.get(f"{path}/groups_allowlist").json() == before == []
 
 
-def test_one_seed_gives_the_same_world_and_another_seed_other_tokens() -> None:
-    assert prepared_service(seed=1).world == prepared_service(seed=1).world
-    first, second = prepared_service(seed=1).world, prepared_service(seed=2).world
-    assert first.actors["owner"].token != second.actors["owner"].token
-    assert first.one("merge_request").extra["sha"] != second.one("merge_request").extra["sha"]
-
-
 def test_the_seeded_world_has_the_described_roles_and_fixtures() -> None:
     service = prepared_service()
     world, identities = service.world, service.identities

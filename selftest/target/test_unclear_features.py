@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from conformance.reference.http import Request
     from selftest.conftest import Outcome
 
-TRACKERS = frozenset({"redmine", "bugzilla", "custom-issue-tracker", "ewm"})
+TRACKERS = frozenset({"redmine", "bugzilla", "custom-issue-tracker"})
 _STATE = "GET /projects/:id/merge_requests/:merge_request_iid/approval_state"
 _GROUP_RULES = "GET /groups/:id/approval_rules"
 _SETS_UP = ("PUT /projects/:id/integrations/:slug", "PUT /projects/:id/services/:slug")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from conformance.http.bodies import json_in
@@ -25,6 +24,7 @@ from conformance.suite.expectations import (
     must_settle,
     project_path,
 )
+from conformance.suite.expectations.words import read_until
 from conformance.target.names import LEAVING, in_place_of
 
 if TYPE_CHECKING:
@@ -44,9 +44,7 @@ _OF_ROLES = frozenset({401, 403})
 _OURS = "conformance-"
 _MOST_PAGES = 100
 _SHOWN = 300
-_POLL_SECONDS = 0.05
 
-T = TypeVar("T")
 #: By run: which actor was seen to read which list of rules.
 _listed: WeakKeyDictionary[Run, set[tuple[str, Path]]] = WeakKeyDictionary()
 
@@ -193,7 +191,7 @@ def standings_when(
     reader: Caller, rules: Path, holds: Callable[[dict[Any, dict[str, Any]]], bool]
 ) -> dict[Any, dict[str, Any]]:
     """Return the content of every rule of a list once a condition holds, or once the target has had time to settle."""
-    return _when(lambda: standings(reader, rules), holds)
+    return read_until(lambda: standings(reader, rules), holds)
 
 
 def others_of(reader: Caller, rules: Path, *but: int) -> dict[Any, dict[str, Any]]:
@@ -265,7 +263,7 @@ class Reading:
 
     def given_naming(self, **ids: Collection[int]) -> None:
         """Go on only if the rule names these numbers: their removal can only be seen if they were there."""
-        found = _when(self.read, lambda rule: rule is not None and _compare(rule, ids, set.issubset))
+        found = read_until(self.read, lambda rule: rule is not None and _compare(rule, ids, set.issubset))
         names_them = found is not None and _compare(found, ids, set.issubset)
         given(names_them, f"{self.where} does not name {_brief(ids)} to begin with")
 
@@ -324,17 +322,6 @@ def pages_of(reader: Caller, rules: Path, per_page: int) -> list[list[Any]]:
         pages.append(body)
     given(len(pages) < _MOST_PAGES, f"there are more than {_MOST_PAGES} pages")
     return pages
-
-
-def _when(read: Callable[[], T], holds: Callable[[T], bool]) -> T:
-    """Read until a condition holds or the target has had its time to settle; return what was read last."""
-    deadline = time.monotonic() + current_run().profile.limits.settle_seconds
-    found = read()
-    while not holds(found) and time.monotonic() < deadline:
-        time.sleep(_POLL_SECONDS)
-        current_run().known_reads.forget()
-        found = read()
-    return found
 
 
 def _object(answer: Answer) -> Rule | None:

@@ -8,7 +8,6 @@ with them. Only times that the target tells are compared with each other.
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
-from conformance.results.record import Reason
 from conformance.suite.arrange.export_entries import FAILED, FINISHED, has_ended, is_told_in_seconds, marks_in
 from conformance.suite.context import Run, Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, eventually, given, group_path, whole_number
@@ -155,7 +153,7 @@ class Export:
         self._seen.is_refused = answer.exchange.is_refusal
         if self._seen.is_refused:
             return []
-        body = parsed(answer)
+        body = answer.given_json()
         given(isinstance(body, list), f"GET {self.path}/status did not answer an array")
         if self.relation and len(body) >= SHORTEST_PAGE and self.relation not in marks_in(filter(_is_object, body)):
             body = [*body, *self._asked_for_alone()]
@@ -173,7 +171,7 @@ class Export:
         answer = self.caller.get(self.path / "status", relation=self.relation)
         if answer.exchange.is_refusal:
             return []
-        body = parsed(answer)
+        body = answer.given_json()
         return [entry for entry in (body if isinstance(body, list) else [body]) if _is_object(entry)]
 
     def own(self, shown: list[Entry] | None = None) -> Entry:
@@ -468,14 +466,6 @@ class Export:
 def export_of(caller: Caller, group: Fixture, relation: str) -> Export:
     """Return the export of a group."""
     return Export(caller, group_path(group) / "export_relations", relation)
-
-
-def parsed(answer: Answer) -> Any:
-    """Return the JSON of a served answer; inconclusive when it was not served, or is no JSON."""
-    try:
-        return json.loads(answer.given_served().exchange.body)
-    except (ValueError, RecursionError):
-        raise Unmet(Reason.PRECONDITION, f"GET {answer.exchange.call.path} did not answer JSON") from None
 
 
 def _is_object(entry: Any) -> bool:

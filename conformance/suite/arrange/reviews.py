@@ -12,8 +12,9 @@ from conformance.http.bodies import object_in
 from conformance.results.record import Reason
 from conformance.suite.arrange.approval_settings import OVERRIDES, Settings, given_no_password
 from conformance.suite.arrange.request_examples import ReadBack, same_path
-from conformance.suite.context import NotTested, Run, Unmet, Violation, current_run
+from conformance.suite.context import NotTested, Run, Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, must_settle, project_path, whole_number
+from conformance.suite.expectations.words import read_until
 from conformance.target import ownership
 
 if TYPE_CHECKING:
@@ -97,15 +98,7 @@ def must_become(read: Callable[[], Any], holds: Callable[[Any], bool], expected:
 
 def settled(read: Callable[[], Any], wanted: Any, *, within: float = 0) -> Any:
     """Return what is read, once it is as wanted or the target has had its time; `within` as in `must_settle`."""
-    seen: list[Any] = []
-
-    def holds() -> bool:
-        seen.append(read())
-        return bool(seen[-1] == wanted)
-
-    with suppress(Violation):
-        must_settle(holds, str(wanted), lambda: str(seen[-1]), within=within)
-    return seen[-1]
+    return read_until(read, lambda found: bool(found == wanted), within)
 
 
 # -- approvals ---------------------------------------------------------------------------------------------------------

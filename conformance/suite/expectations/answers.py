@@ -158,6 +158,13 @@ class Answer:
         self._fail_success_if(lambda operation: not operation.response_to(self.status))
         return self
 
+    def given_json(self) -> Any:
+        """Return the JSON of a served answer; inconclusive when it was not served, or is no JSON."""
+        try:
+            return parsed(self.given_served().exchange.body)
+        except (ValueError, RecursionError):
+            raise Unmet(Reason.PRECONDITION, f"GET {self.exchange.call.path} did not answer JSON") from None
+
     def _fail_success_if(self, is_wrong: Callable[[Operation], bool]) -> None:
         """Fail the requirement about the operation's success if this answer is a wrong one; the story goes on."""
         call = self.exchange.call

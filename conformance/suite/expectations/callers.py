@@ -5,9 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from conformance.http.bodies import parsed
-from conformance.results.record import Reason
-from conformance.suite.context import Run, Unmet, current_run
+from conformance.suite.context import Run, current_run
 from conformance.suite.exceptions import require_in
 from conformance.suite.expectations.answers import Answer
 from conformance.suite.expectations.listings import Listing, WholeListing
@@ -143,11 +141,7 @@ class Caller:
 
     def read(self, path: str) -> Any:
         """Return the content of a resource; inconclusive when it cannot be read."""
-        answer = self.look(path).given_served()
-        try:
-            return parsed(answer.exchange.body)
-        except (ValueError, RecursionError):
-            raise Unmet(Reason.PRECONDITION, f"GET {path} did not answer JSON") from None
+        return self.look(path).given_json()
 
     def download(self, path: str, **query: str | int | bool | None) -> Answer:
         """Fetch a file with its bytes as they were sent, following redirects; no other host sees the token."""

@@ -231,6 +231,20 @@ def settles(holds: Callable[[], bool], within: float = 0) -> bool:
     return False
 
 
+def read_until(read: Callable[[], T], holds: Callable[[T], bool], within: float = 0) -> T:
+    """Return what is read, once a condition holds or the target has had its time to settle; see `settles`."""
+    found = read()
+
+    def is_so() -> bool:
+        nonlocal found
+        found = read()
+        return holds(found)
+
+    if not holds(found):
+        settles(is_so, within)
+    return found
+
+
 def eventually(holds: Callable[[], bool], expected: str) -> None:
     """Poll until a condition holds; inconclusive when the target's deadline passes before."""
     limits = current_run().profile.limits

@@ -6,10 +6,11 @@ completes an interrupted preparation, and nothing is created twice.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from conformance.errors import TargetError
 from conformance.http.exchange import NOT_THERE
@@ -28,7 +29,7 @@ from conformance.target.provisioning.integrations import (
 from conformance.target.provisioning.worlds import World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from conformance.target.provisioning.calls import Calls
     from conformance.target.provisioning.files import Secrets
@@ -37,14 +38,8 @@ __all__ = ["PREFIX", "Order", "Provisioned", "Way", "provision"]
 
 #: The default beginning of all names that are created.
 PREFIX = "conformance"
-
-
-class Tell(Protocol):
-    """A callback for the progress."""
-
-    def __call__(self, stage: str, done: int, steps: int) -> None:
-        """Report that so many steps are done, and the present stage."""
-        ...
+#: Is told the present stage, how many steps are done, and how many there are.
+Tell = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

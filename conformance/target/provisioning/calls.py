@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from itertools import product
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 from urllib.parse import quote
 
 from conformance.errors import TargetError
@@ -19,9 +19,6 @@ from conformance.http.client import Client, TargetGoneError
 from conformance.http.exchange import NOT_THERE, next_page
 from conformance.target.profile import Actor
 from conformance.target.shapes import as_named
-
-if TYPE_CHECKING:
-    from conformance.target.provisioning.files import Made
 
 Body = Mapping[str, Any]
 Entry = dict[str, Any]
@@ -107,12 +104,9 @@ def _words_of(body: Any) -> Any:
     return text or next((words for value in body.values() if (words := _words_of(value))), None)
 
 
-class Way(Protocol):
-    """Sends a call to the target. `path` is below /api/v4, or a whole address."""
-
-    def __call__(self, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
-        """Send a call and return the answer; raise TargetError when the target is not reachable."""
-        ...
+#: Sends a call, given by token, method, path below /api/v4 or whole address, query and body; raises TargetError when
+#: the target is not reachable.
+Way = Callable[[str, str, str, Body, Body | None], Answer]
 
 
 class RefusedError(Exception):
@@ -128,7 +122,7 @@ class Wanted:
     """Something that should exist."""
 
     what: str
-    """Its name in messages and in the list of what was made."""
+    """Its name in messages."""
     path: str
     tokens: Sequence[str]
     """The tokens to try, one after the other."""
@@ -165,13 +159,12 @@ class Wanted:
 class Calls:
     """Sends calls, and creates what does not exist yet."""
 
-    def __init__(self, way: Way, made: Made, patience_seconds: float = 20, settle_seconds: float = 0) -> None:
-        """Take the way to send calls, the list of what was made, and how long to retry what may be refused temporarily.
+    def __init__(self, way: Way, patience_seconds: float = 20, settle_seconds: float = 0) -> None:
+        """Take the way to send calls, and how long to retry what may be refused temporarily.
 
         Each read after a write waits for `settle_seconds`, as in a run; `see_lag` measures how long that must be.
         """
         self._way = way
-        self._made = made
         self._patience = patience_seconds
         self.settle_seconds = settle_seconds
         self._written_at = -math.inf
@@ -305,7 +298,6 @@ class Calls:
         It is looked up after each refusal and after a call without an answer, because it may exist. Raise RefusedError
         when nobody may create it, or the target does not show what must be known of it.
         """
-        self._made.note("POST", wanted.path, wanted.what)
         began, pause, kind = time.monotonic(), _FIRST_PAUSE, _kind_of(wanted.path)
         while True:
             answers: list[Answer] = []
