@@ -296,9 +296,9 @@ def look_at_the_path(
     operation, found = prepared.operation, named(prepared.operation)
     if found is None:
         return
-    given(prepared.by_path is not None, "the profile does not give the path of what is called")
-    prepared.again()
+    prepared.again()  # this may choose another project or group
     call, before = prepared.by_path, prepared.state()
+    given(call is not None, "the profile does not give the path of what is called")
     assert call is not None
     answer = by_path[name] = prepared.sent(call, caller)
 
