@@ -22,6 +22,7 @@ from conformance.target.check import as_table, check_profile, doubted_roles
 from conformance.target.embedded import prepared_service, profile_of
 from conformance.target.example import as_yaml, example_profile
 from conformance.target.machine import is_confirmed
+from conformance.target.mending import mend
 from conformance.target.names import TABLE
 from conformance.target.preflight import overstated, preflight, serves_any, undeclared
 from conformance.target.profile import profile_from_yaml
@@ -54,10 +55,11 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     help="Hold a profile against its target: each fixture and actor is read and compared; on a disposable target, each "
     "integration is set up as well and disabled again.",
 )
+@click.option("--fix", is_flag=True, help="With --check: write into the profile what could be found out.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="With --check."
 )
-def target(*, example: bool, discover: Path | None, check: Path | None, form: str) -> int:
+def target(*, example: bool, discover: Path | None, check: Path | None, fix: bool, form: str) -> int:
     """Write or check the profile of the service under test.
 
     Ends with 8 if the target contradicts the profile or does not answer, 4 if the profile is not valid, and 6 if
@@ -66,13 +68,13 @@ def target(*, example: bool, discover: Path | None, check: Path | None, form: st
     if [example, discover is not None, check is not None].count(True) != 1:
         raise UsageError("Say either --example, --discover FILE or --check FILE.")
     if check is None:
-        refuse_beside("without --check", "form")
+        refuse_beside("without --check", "fix", "form")
     if discover is not None:
         return _discover(discover)
     if check is None:
         click.echo(example_profile(), nl=False)
         return 0
-    return _check(check, as_json=form == "json")
+    return _check(check, fix=fix, as_json=form == "json")
 
 
 def _discover(file: Path) -> int:
@@ -120,7 +122,7 @@ def _discover(file: Path) -> int:
     return ExitCode.CONFORMANT if found else ExitCode.INCOMPLETE
 
 
-def _check(file: Path, *, as_json: bool) -> int:
+def _check(file: Path, *, fix: bool, as_json: bool) -> int:
     """Print what is wrong with the profile, or may be; return 8 when something contradicts it."""
     profile, warnings = resolved(load_profile(file))
     for warning in warnings:
@@ -141,14 +143,19 @@ def _check(file: Path, *, as_json: bool) -> int:
             is_known = serves_any(profile, client)
         except TargetGoneError as error:
             raise TargetError(f"{error}. Is the service running there?") from error
+    mended = mend(file, findings) if fix else ()
     unseen = not_probed(profile, tried=may_write)
     if as_json:
         found = [finding.as_data() for finding in findings]
-        shown = {"findings": found, "features": features, "not_probed": unseen}
+        shown = {"findings": found, "features": features, "written": mended, "not_probed": unseen}
         click.echo(json.dumps(shown, indent=2))
     else:
         for text in (*([as_table(findings)] if findings else []), *features):
             click.echo(f"\n{text}")
+        for place in mended:
+            click.echo(f"written: {place}")
+        if fix and not mended:
+            click.echo(f"\nThere was nothing to fix in {file}: it is as it was.")
         if not may_write:
             click.echo("\nThe profile does not say `disposable: true`, so nothing was tried by writing.")
         if unseen:
@@ -156,7 +163,7 @@ def _check(file: Path, *, as_json: bool) -> int:
     if not is_known:
         nothing = "no call is served, so that nothing shows that this is the service. base_url is the address above"
         click.echo(f"Warning: {nothing} /api/v4.", err=True)
-    is_wrong = any(one.state is State.CONTRADICTED for one in findings)
+    is_wrong = [one.place for one in findings if one.state is State.CONTRADICTED and one.place not in mended]
     return ExitCode.COULD_NOT_RUN if is_wrong else 0
 
 

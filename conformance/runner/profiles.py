@@ -74,8 +74,8 @@ def doubts(profile: Profile, client: Client, options: Options) -> tuple[Finding,
     if wrong and not options.force:
         raise TargetError(
             f"The target contradicts the profile in {plural(len(wrong), 'place')}, so that what fails need not be "
-            f"the service:\n{as_table(wrong)}\nWrite what the table says into the profile; --force "
-            "runs all the same."
+            f"the service:\n{as_table(wrong)}\n`conformance target --check FILE --fix` writes what could be found "
+            "out; --force runs all the same."
         )
     return tuple(found)
 

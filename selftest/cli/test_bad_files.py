@@ -151,7 +151,7 @@ def test_what_is_no_program_is_refused(conformance: Callable[..., Any], name: st
             ((*PROVISION, "--with", "./a-list.sh", name, "1"), f"{name} means nothing beside --with")
             for name in ("--rate", "--concurrency", "--admin-token-file")
         ),
-        (("target", "--example", "--format", "json"), "--format means nothing without --check"),
+        (("target", "--example", "--fix"), "--fix means nothing without --check"),
         (("target", "--discover", "list.yaml", "--format", "json"), "--format means nothing without --check"),
         (("sweep", "--base-url", "nonsense", "--admin-token-file", "token"), "base URL"),
         (("lint-traffic", "no-entries.har"), "no log.entries"),

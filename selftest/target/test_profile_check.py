@@ -1,4 +1,4 @@
-"""Profiles with one wrong value each: the check names it, with the right one, and no run blames the service for it."""
+"""Profiles with one wrong value each: the check names it, `--fix` corrects it, and no run blames the service for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from conformance.runner.profiles import doubts
 from conformance.target.check import check_profile
 from conformance.target.embedded import prepared_service, profile_data
 from conformance.target.preflight import overstated
-from conformance.target.profile import Fixture, profile_from
+from conformance.target.profile import Fixture, load_profile, profile_from
 from conformance.target.readings import State
 from conformance.target.trials import try_writes
 from selftest.conftest import VERSION, serving
@@ -285,22 +285,32 @@ def test_a_value_of_another_type_makes_the_profile_invalid(
         assert word in outcome.text
 
 
-def test_what_the_check_found_out_makes_the_profile_right(
+def test_fix_writes_what_the_check_found_and_keeps_the_comments(
     right: dict[str, Any], conformance: Callable[..., Any], tmp_path: Path
 ) -> None:
     data = changed(changed(right, "fixtures.merge_request.sha", SHA), "actors.approver.id", NOBODYS)
     file = tmp_path / "target.yaml"
-    file.write_text(json.dumps(data), encoding="utf-8")
+    file.write_text("# by hand\n" + json.dumps(data), encoding="utf-8")
     outcome = conformance("run", "-q", "--target", "target.yaml", "--out", "out", "--area", "approval-settings")
     assert outcome.code == ExitCode.COULD_NOT_RUN
     assert "fixtures.merge_request.sha" in outcome.text
     checked = conformance("target", "--check", "target.yaml", "--format", "json")
     assert checked.code == ExitCode.COULD_NOT_RUN
-    findings = {finding["place"]: finding["write"] for finding in json.loads(checked.out)["findings"]}
-    assert findings.keys() == {"fixtures.merge_request.sha", "actors.approver.id"}
-    for place, value in findings.items():
-        data = changed(data, place, value)
-    assert data == right
+    places = {finding["place"] for finding in json.loads(checked.out)["findings"]}
+    assert places == {"fixtures.merge_request.sha", "actors.approver.id"}
+    assert conformance("target", "--check", "target.yaml", "--fix").code == 0
+    assert file.read_text(encoding="utf-8").startswith("# by hand\n")
+    assert load_profile(file).redacted() == profile_from(right, "the profile").redacted()
+
+
+def test_fix_does_not_touch_a_profile_without_findings(
+    right: dict[str, Any], conformance: Callable[..., Any], tmp_path: Path
+) -> None:
+    text = "# by hand\n" + json.dumps(right, indent=7)
+    (tmp_path / "target.yaml").write_text(text, encoding="utf-8")
+    outcome = conformance("target", "--check", "target.yaml", "--fix")
+    assert (outcome.code, "There was nothing to fix in target.yaml" in outcome.out) == (0, True), outcome.text
+    assert (tmp_path / "target.yaml").read_text(encoding="utf-8") == text
 
 
 def test_a_forced_run_says_so_first(right: dict[str, Any], conformance: Callable[..., Any], tmp_path: Path) -> None:
