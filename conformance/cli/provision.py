@@ -19,7 +19,7 @@ from conformance.contract.yaml_files import read_yaml
 from conformance.errors import ExitCode, TargetError, UsageError
 from conformance.http.client import Client
 from conformance.http.redaction import keep_in
-from conformance.http.settings import AT_ONCE, ClientSettings
+from conformance.http.settings import AT_ONCE, ClientSettings, without_userinfo
 from conformance.results.grouping import grouped
 from conformance.results.text import plural
 from conformance.target.names import FEATURES
@@ -27,7 +27,7 @@ from conformance.target.profile import base_url_from, profile_from_yaml
 from conformance.target.provisioning import PREFIX, Order, Tell, provision
 from conformance.target.provisioning.accounts import UsersRefusedError
 from conformance.target.provisioning.calls import Calls, NotOursError, RefusedError, by_http
-from conformance.target.provisioning.files import SecretsFile, secrets_beside
+from conformance.target.provisioning.files import Made, MadeFile, SecretsFile, secrets_beside
 from conformance.target.provisioning.profiles import by_hand, profile_data, with_additions
 from conformance.target.provisioning.program import needed, provided_by, without_password, without_secrets
 from conformance.target.provisioning.sweep import Removal, sweep
@@ -106,8 +106,12 @@ def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
     """Create the worlds with an administrator's token, write the profile, and return the exit code."""
     known = read_yaml(out) if out.is_file() else None
     secrets_file = secrets_beside(out)
-    with closing(SecretsFile(secrets_file)) as secrets, Client(how) as client:
-        calls = Calls(by_http(client), settle_seconds=_settle_seconds(known))
+    with (
+        closing(SecretsFile(secrets_file)) as secrets,
+        closing(MadeFile(out.parent / "made.jsonl", without_userinfo(order.base_url))) as made,
+        Client(how) as client,
+    ):
+        calls = Calls(by_http(client), made, settle_seconds=_settle_seconds(known))
         try:
             with progress() as tell:
                 done = provision(order, calls, secrets, tell)
@@ -189,7 +193,7 @@ def sweep_command(base_url: str, admin_token_file: Path, prefix: str) -> int:
     address, token = base_url_from(base_url, "--base-url"), administrators_token(admin_token_file)
     with Client(settings(address, None, AT_ONCE)) as client:
         try:
-            done = sweep(Calls(by_http(client)), token, prefix, _say_removal, AT_ONCE)
+            done = sweep(Calls(by_http(client), Made()), token, prefix, _say_removal, AT_ONCE)
         except RefusedError as error:
             raise TargetError(
                 f"The service does not list what may have to go: {error}. Is the token an administrator's?"

@@ -29,7 +29,7 @@ from conformance.target.profile import profile_from_yaml
 from conformance.target.provisioning import PREFIX
 from conformance.target.provisioning.calls import Calls, RefusedError, by_http
 from conformance.target.provisioning.discover import Discovery
-from conformance.target.provisioning.files import Secrets, SecretsFile, secrets_beside
+from conformance.target.provisioning.files import Made, Secrets, SecretsFile, secrets_beside
 from conformance.target.provisioning.program import without_secrets
 from conformance.target.readings import State
 from conformance.target.trials import not_probed, try_writes
@@ -85,7 +85,7 @@ def _discover(file: Path) -> int:
     secrets = Secrets()
     data = without_secrets(data, PREFIX, secrets)  # before anything is added, because what is found out is no secret
     with Client(profile.client_settings()) as client:
-        calls, may_write = Calls(by_http(client)), is_confirmed(profile)
+        calls, may_write = Calls(by_http(client), Made()), is_confirmed(profile)
         claims = profile.claims("integrations")
         discovery = Discovery(calls, tokens, data, base_url=profile.base_url, may_write=may_write and claims)
         try:

@@ -19,6 +19,7 @@ from conformance.target.ledger import Content, Ledger, UnwrittenError, begun
 from conformance.target.machine import forget_ledgers, open_ledgers, remember_ledgers
 from conformance.target.marker import Marker
 from conformance.target.provisioning.calls import Calls, by_http
+from conformance.target.provisioning.files import Made
 from conformance.target.provisioning.own_groups import NEEDING, OwnGroups
 from conformance.target.restoring import put_back
 
@@ -140,7 +141,7 @@ class Precautions:
         run.client.before_write(self._ledger.before)
         run.client.on_exchange(self._ledger.after)
         if plan is not None and any(plan.tests[name].areas & NEEDING for name in plan.selected):
-            calls = Calls(by_http(self._client), _PATIENCE_SECONDS)
+            calls = Calls(by_http(self._client), Made(), _PATIENCE_SECONDS)
             own = OwnGroups(run.profile, calls, self.told["run"], self._ledger.makes_group)
             run.before_tests = partial(_see_to, own, run)
 

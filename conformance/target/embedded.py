@@ -18,7 +18,7 @@ from conformance.target.profile import profile_from
 from conformance.target.provisioning import Order, provision
 from conformance.target.provisioning.blueprint import Blueprint
 from conformance.target.provisioning.calls import Answer, Body, Calls, Way
-from conformance.target.provisioning.files import Secrets
+from conformance.target.provisioning.files import Made, Secrets
 from conformance.target.provisioning.profiles import by_value, fixtures_of
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _beginning(version: Version, choices: Choices, worlds: int) -> tuple[Snapsho
         return hashlib.sha256(f"0:{name}".encode()).hexdigest()[:20]
 
     order = Order(base_url="http://embedded", administrator=service.administrator.token, worlds=worlds, prefix=_PREFIX)
-    done = provision(order, Calls(directly(service), patience_seconds=0), Secrets(password))
+    done = provision(order, Calls(directly(service), Made(), patience_seconds=0), Secrets(password))
     if done.refused:
         raise RuntimeError(f"The reference could not be prepared: {done.refused}")
     for made in done.worlds:

@@ -11,6 +11,7 @@ from conformance.errors import TargetError
 from conformance.http.client import Client, TargetGoneError
 from conformance.http.front import may_be_in_front
 from conformance.target.provisioning.calls import Calls, by_http
+from conformance.target.provisioning.files import Made
 from conformance.target.provisioning.own_groups import removed
 from conformance.target.states import RECORD, States, Thing
 
@@ -94,7 +95,7 @@ def _wait(is_over: Callable[[], bool]) -> None:
 
 def _without_groups(content: Content, profile: Profile, client: Client) -> Iterator[str]:
     """Remove the groups that the run made for itself, with all contents; yield those that stay, with the reason."""
-    calls = Calls(by_http(client))
+    calls = Calls(by_http(client), Made())
     for group in reversed(content.groups):  # a group in another one was made later
         try:
             problem = removed(calls, profile, group)

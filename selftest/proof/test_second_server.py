@@ -15,7 +15,7 @@ from conformance.http.client import Client
 from conformance.http.settings import ClientSettings
 from conformance.target.provisioning import Order, provision
 from conformance.target.provisioning.calls import Calls, by_http
-from conformance.target.provisioning.files import Secrets
+from conformance.target.provisioning.files import Made, Secrets
 from conformance.target.provisioning.profiles import by_value, profile_data
 from selftest.reads import report_of
 from selftest.second_server.app import App
@@ -79,7 +79,7 @@ def profile_of(server: Server) -> dict[str, Any]:
     """Provision a server as an operator does, and return its profile."""
     order = Order(base_url=server.base_url, administrator=ADMINISTRATOR)
     with Client(ClientSettings(base_url=server.base_url)) as client:
-        done = provision(order, Calls(by_http(client)), Secrets())
+        done = provision(order, Calls(by_http(client), Made()), Secrets())
     assert done.refused == {}
     profile = profile_data(order, done, by_value, version="auto")
     complete(profile, ADMINISTRATOR)

@@ -21,6 +21,7 @@ from conformance.target.names import LEAVING, in_place_of
 from conformance.target.profile import profile_from
 from conformance.target.provisioning import PREFIX
 from conformance.target.provisioning.calls import Answer, Body, Calls, Way
+from conformance.target.provisioning.files import Made
 from conformance.target.provisioning.own_groups import OwnGroup, OwnGroups, removed
 from conformance.target.provisioning.profiles import by_value, profile_data
 from conformance.target.provisioning.sweep import sweep
@@ -126,7 +127,7 @@ def made_on(
     service = prepared_service(version=VERSION)
     data = profile_of(service, "http://127.0.0.1:1", VERSION)
     profile, told = replace(profile_from(data, "selftest"), **features), list[OwnGroup]()
-    calls = Calls(changed(change)(directly(service)), _PATIENCE)
+    calls = Calls(changed(change)(directly(service)), Made(), _PATIENCE)
     made = OwnGroups(profile, calls, "20260101T000000Z-abc", told.append).profile().fixtures
     return service, profile, calls, told, {name: made[name] for name in made.keys() - profile.fixtures.keys()}
 
@@ -181,7 +182,7 @@ def test_a_target_that_lost_its_state_gets_groups_again() -> None:
     def newest(token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
         return ways[-1](token, method, path, query, body)
 
-    calls = Calls(newest, _PATIENCE)
+    calls = Calls(newest, Made(), _PATIENCE)
     own = OwnGroups(profile, calls, "20260101T000000Z-abc", told.append)
     first = own.profile().fixtures["rules_group"][0]
     assert not own.are_lost(trouble=1)
@@ -198,7 +199,7 @@ def test_groups_that_cannot_be_removed_are_reused_and_removed_when_possible() ->
     profile = profile_from(profile_of(service, "http://127.0.0.1:1", VERSION), "selftest")
     found: list[set[int]] = []
     for change in (no_deletion, no_deletion, lambda way, *call: way(*call)):
-        calls, told = Calls(changed(change)(directly(service)), _PATIENCE), list[OwnGroup]()
+        calls, told = Calls(changed(change)(directly(service)), Made(), _PATIENCE), list[OwnGroup]()
         made = OwnGroups(profile, calls, f"20260101T000000Z-{len(found)}", told.append).profile().fixtures
         found.append({made[name][0].id for name in _NAMES if name.endswith("group")})
         assert {group.number for group in told} - {None} == found[-1]

@@ -11,7 +11,7 @@ from conformance.reference import Service, create_service
 from conformance.target.embedded import directly
 from conformance.target.provisioning import Order, Provisioned, provision
 from conformance.target.provisioning.calls import Calls, Way
-from conformance.target.provisioning.files import Secrets
+from conformance.target.provisioning.files import Made, Secrets
 from conformance.target.provisioning.profiles import profile_data
 from selftest.conftest import VERSION
 
@@ -26,6 +26,7 @@ class Bench:
     service: Service = field(default_factory=lambda: create_service(version=VERSION))
     alter: Callable[[Way], Way] = lambda way: way
     secrets: Secrets = field(default_factory=Secrets)
+    made: Made = field(default_factory=Made)
     patience: float = 3
 
     @property
@@ -34,7 +35,7 @@ class Bench:
 
     @property
     def calls(self) -> Calls:
-        return Calls(self.alter(directly(self.service)), self.patience)
+        return Calls(self.alter(directly(self.service)), self.made, self.patience)
 
     def provision(self, worlds: int = 1) -> Provisioned:
         return provision(self.order(worlds), self.calls, self.secrets)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.target.provisioning.calls import Answer, Calls, RefusedError, Wanted
+from conformance.target.provisioning.files import Made
 from conformance.target.provisioning.integrations import Kind, Trial
 
 if TYPE_CHECKING:
@@ -39,12 +40,12 @@ class Target:
 
 def made_by(target: Target) -> Any:
     wanted = Wanted(what="a label", path=LABELS, tokens=["a"], bodies=[FULL, LESS], look_up=lambda: None)
-    return Calls(target, patience_seconds=5).make(wanted)
+    return Calls(target, Made(), patience_seconds=5).make(wanted)
 
 
 def described_by(answer: Callable[[str, Mapping[str, Any]], Answer], kind: Kind) -> Mapping[str, Any]:
     """Describe an integration of a target whose response depends on method and body, whatever the path."""
-    calls = Calls(lambda _token, method, _path, _query, body: answer(method, body or {}))
+    calls = Calls(lambda _token, method, _path, _query, body: answer(method, body or {}), Made())
     described = Trial(calls, "a", "/projects/1/integrations").described(kind)
     assert described is not None
     return described
@@ -64,19 +65,19 @@ def test_a_call_that_the_target_itself_refuses_is_sent_with_less() -> None:
 
 @pytest.mark.parametrize("read", [lambda calls: calls.get("a", LABELS), lambda calls: calls.ask("a", LABELS, {})])
 def test_an_idempotent_call_is_repeated_until_the_target_itself_answers(read: Callable[[Calls], Answer]) -> None:
-    assert read(Calls(Target(BUSY, BUSY, Answer(200, [])))).status == 200
+    assert read(Calls(Target(BUSY, BUSY, Answer(200, [])), Made())).status == 200
 
 
 def test_a_call_that_is_never_answered_is_sent_twice() -> None:
     target = Target(Answer(None), Answer(None))
-    assert Calls(target).ask("a", LABELS, {}).status is None
+    assert Calls(target, Made()).ask("a", LABELS, {}).status is None
     assert len(target.bodies) == 2
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 413])
 def test_a_list_that_refuses_a_page_length_is_requested_without_one(status: int) -> None:
     target = Target(Answer(status), Answer(200, [{"id": 1}]), Answer(200, []))
-    assert list(Calls(target).walk("a", LABELS)) == [{"id": 1}]
+    assert list(Calls(target, Made()).walk("a", LABELS)) == [{"id": 1}]
 
 
 def test_settings_of_an_integration_that_are_only_accepted_are_waited_for() -> None:

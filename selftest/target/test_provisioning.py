@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 import time
 from dataclasses import replace
@@ -359,6 +360,8 @@ def test_the_command_writes_a_profile_without_secrets(conformance: Callable[...,
         (tmp_path / "mine.yaml").write_text(yaml.safe_dump({**data, **by_hand}), encoding="utf-8")
         assert conformance("provision", *where, "--worlds", "2", "--out", "mine.yaml").code == 0
         assert yaml.safe_load((tmp_path / "mine.yaml").read_text(encoding="utf-8")) == {**data, **by_hand}
+        listed = (tmp_path / "made.jsonl").read_text(encoding="utf-8").splitlines()
+        assert {json.loads(line)["target"] for line in listed} == {base_url}
         swept = conformance("sweep", *where)
         assert swept.code == 0, swept.text
         assert " 0 left" in swept.out

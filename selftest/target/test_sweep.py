@@ -61,7 +61,7 @@ def test_after_a_sweep_on_a_failing_network_nothing_is_left(kind: str, share: fl
         Proxy(server.port, Disturbed(kind, share), seed) as proxy,
         Client(ClientSettings(base_url=proxy.base_url)) as client,
     ):
-        calls = Calls(by_http(client))
+        calls = Calls(by_http(client), bench.made)
         order = replace(bench.order(), base_url=proxy.base_url, at_once=4)
         assert provision(order, calls, bench.secrets).refused == {}
         removals = sweep(calls, bench.administrator, "conformance", lambda _: None)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from conformance.errors import TargetError
@@ -19,6 +19,9 @@ from conformance.http.client import Client, TargetGoneError
 from conformance.http.exchange import NOT_THERE, next_page
 from conformance.target.profile import Actor
 from conformance.target.shapes import as_named
+
+if TYPE_CHECKING:
+    from conformance.target.provisioning.files import Made
 
 Body = Mapping[str, Any]
 Entry = dict[str, Any]
@@ -122,7 +125,7 @@ class Wanted:
     """Something that should exist."""
 
     what: str
-    """Its name in messages."""
+    """Its name in messages and in the list of what was made."""
     path: str
     tokens: Sequence[str]
     """The tokens to try, one after the other."""
@@ -159,12 +162,13 @@ class Wanted:
 class Calls:
     """Sends calls, and creates what does not exist yet."""
 
-    def __init__(self, way: Way, patience_seconds: float = 20, settle_seconds: float = 0) -> None:
-        """Take the way to send calls, and how long to retry what may be refused temporarily.
+    def __init__(self, way: Way, made: Made, patience_seconds: float = 20, settle_seconds: float = 0) -> None:
+        """Take the way to send calls, the list of what was made, and how long to retry what may be refused temporarily.
 
         Each read after a write waits for `settle_seconds`, as in a run; `see_lag` measures how long that must be.
         """
         self._way = way
+        self._made = made
         self._patience = patience_seconds
         self.settle_seconds = settle_seconds
         self._written_at = -math.inf
@@ -298,6 +302,7 @@ class Calls:
         It is looked up after each refusal and after a call without an answer, because it may exist. Raise RefusedError
         when nobody may create it, or the target does not show what must be known of it.
         """
+        self._made.note("POST", wanted.path, wanted.what)
         began, pause, kind = time.monotonic(), _FIRST_PAUSE, _kind_of(wanted.path)
         while True:
             answers: list[Answer] = []

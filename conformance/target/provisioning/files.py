@@ -1,10 +1,12 @@
-"""The file that provisioning keeps beside the profile: tokens and passwords."""
+"""Files that provisioning keeps beside the profile: the secrets, and the list of what it made."""
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import threading
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from conformance.errors import UsageError
@@ -88,5 +90,52 @@ class SecretsFile(Secrets):
     def close(self) -> None:
         """Close the file; delete it if it is new and empty."""
         os.close(self._descriptor)
-        if self._is_new and self.file.is_file() and not self.file.stat().st_size:
-            self.file.unlink()
+        _remove_if_empty(self.file, is_new=self._is_new)
+
+
+class Made:
+    """The list of what was made, in memory."""
+
+    def __init__(self) -> None:
+        """Start with an empty list."""
+        self.entries: list[Mapping[str, str]] = []
+        self._lock = threading.Lock()
+
+    def note(self, method: str, path: str, what: str) -> None:
+        """Record a call that creates something, before it is sent."""
+        entry = {"at": datetime.now(UTC).isoformat(), "method": method, "path": path, "what": what}
+        with self._lock:
+            self.entries.append(entry)
+            self._write(entry)
+
+    def _write(self, entry: Mapping[str, str]) -> None:
+        """Write an entry to the file, if there is one."""
+
+
+class MadeFile(Made):
+    """The list of what was made in a file of JSON lines; each line is on the disk before its call is sent."""
+
+    def __init__(self, file: Path, base_url: str) -> None:
+        """Append to a file; raise UsageError when it cannot be used."""
+        super().__init__()
+        self._base_url = base_url
+        self._file, self._is_new = file, not file.exists()
+        try:
+            self._stream = file.open("a", encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"Cannot write the list of what is made to {file}: {error.strerror or error}.") from error
+
+    def _write(self, entry: Mapping[str, str]) -> None:
+        self._stream.write(json.dumps({**entry, "target": self._base_url}) + "\n")
+        self._stream.flush()
+        os.fsync(self._stream.fileno())
+
+    def close(self) -> None:
+        """Close the file; delete it if it is new and empty."""
+        self._stream.close()
+        _remove_if_empty(self._file, is_new=self._is_new)
+
+
+def _remove_if_empty(file: Path, *, is_new: bool) -> None:
+    if is_new and file.is_file() and not file.stat().st_size:
+        file.unlink()
