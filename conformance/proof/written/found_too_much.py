@@ -88,4 +88,30 @@ for _requirement, _key, _name in (
 # -- beside it ---------------------------------------------------------------------------------------------------------
 
 
+@fault("job-token-scope.allowlists.are-separate")
+def numbers_are_listed_once(service: Service) -> None:
+    """A group is not added if a project of the same number is listed, though the answer is 201."""
+    scopes = service.job_token_scope
+
+    def make(add: Any) -> Any:
+        return lambda project, group: group.id in scopes.of(project).projects or add(project, group)
+
+    around(scopes, "add_group", make)
+
+
+@fault("job-token-scope.allowlists.belong-to-their-project")
+def additions_reach_the_projects_beside_it(service: Service) -> None:
+    """A project that is added is added for all projects of the namespace; removing it removes it from one list."""
+    scopes = service.job_token_scope
+
+    def spread(added: bool, project: Any, target: Any) -> bool:
+        for other in service.identities.projects.values():
+            scope = scopes.of(other)
+            if other.namespace_id == project.namespace_id and target.id not in scope.projects:
+                scopes.scopes[other.id] = replace(scope, projects=(*scope.projects, target.id))
+        return added
+
+    afterwards(scopes, "add_project", spread)
+
+
 # -- another value -----------------------------------------------------------------------------------------------------
