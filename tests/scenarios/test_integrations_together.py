@@ -330,12 +330,12 @@ def test_what_is_set_in_one_project_is_shown_in_no_other(
                 elsewhere = maintainer.get(other / slug).must_not_break()
                 leaks = elsewhere.is_served and shows_text(elsewhere, value)
                 must(not leaks, f"no {name} of another project", f"{name} = {value} is shown", elsewhere.exchange)
-            must_begin_anew(maintainer, others[0], integration)
             also_listed = [other for other in others if is_listed(maintainer, other, slug)]
             if also_listed:
                 given_disabled(maintainer, path, integration)
             for other in also_listed:  # what disappears with that of this project is not the other project's own
                 must(is_listed(maintainer, other, slug), f"{slug} listed here alone", f"it is listed in {other} too")
+            must_begin_anew(maintainer, others[0], integration)
 
 
 def must_begin_anew(caller: Caller, path: Path, integration: Fixture) -> None:

@@ -114,4 +114,19 @@ def additions_reach_the_projects_beside_it(service: Service) -> None:
     afterwards(scopes, "add_project", spread)
 
 
+@fault("integrations.belong-to-their-project")
+def lists_show_what_is_set_up_beside_it(service: Service) -> None:
+    """The list of a project holds the integrations of all projects of its namespace."""
+    integrations = service.integrations
+
+    def make(active: Any) -> Any:
+        def of_all(project: Any) -> Any:
+            known = service.identities.projects.values()
+            return [one for each in known if each.namespace_id == project.namespace_id for one in active(each)]
+
+        return of_all
+
+    around(integrations, "active", make)
+
+
 # -- another value -----------------------------------------------------------------------------------------------------
