@@ -129,4 +129,33 @@ def lists_show_what_is_set_up_beside_it(service: Service) -> None:
     around(integrations, "active", make)
 
 
+def without_a_role_in_public_projects(service: Service, key: str) -> None:
+    """Let everybody with a token call an operation of a public project."""
+    access = service.access
+
+    def make(admit: Any) -> Any:
+        def lenient(request: Request) -> None:
+            project = service.identities.find_project(request.path.get("id", ""))
+            if request.route.key == key and project and project.visibility is Visibility.PUBLIC:
+                request.admit(access.authenticate(request), project)
+            else:
+                admit(request)
+
+        return lenient
+
+    around(access, "admit", make)
+
+
+@fault("job-token-scope.authorization.switching-below-maintainer")
+def everybody_switches_the_limit_of_public_projects(service: Service) -> None:
+    """The limit of a public project can be switched by everybody with a token."""
+    without_a_role_in_public_projects(service, f"PATCH {SCOPE}")
+
+
+@fault("approval-settings.project.authorization.updating-below-maintainer")
+def everybody_updates_the_settings_of_public_projects(service: Service) -> None:
+    """The approval settings of a public project can be updated by everybody with a token."""
+    without_a_role_in_public_projects(service, f"PUT {SETTINGS}")
+
+
 # -- another value -----------------------------------------------------------------------------------------------------
