@@ -159,3 +159,15 @@ def everybody_updates_the_settings_of_public_projects(service: Service) -> None:
 
 
 # -- another value -----------------------------------------------------------------------------------------------------
+
+
+@fault("group-relations-export.status.filtered")
+def status_of_one_relation_never_ends(service: Service) -> None:
+    """The status of one relation is 0 after its export has finished, which the whole status shows."""
+
+    def alter(request: Request, response: Response) -> None:
+        content: Any = response.content
+        if request.parameters.given("relation") and isinstance(content, list):
+            response.content = [{**entry, "status": 0} for entry in content]
+
+    altering(service, "GET /groups/:id/export_relations/status", alter)
