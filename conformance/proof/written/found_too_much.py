@@ -171,3 +171,23 @@ def status_of_one_relation_never_ends(service: Service) -> None:
             response.content = [{**entry, "status": 0} for entry in content]
 
     altering(service, "GET /groups/:id/export_relations/status", alter)
+
+
+@fault("integrations.parameters.event-channels.text")
+def texts_end_after_a_hundred_characters(service: Service) -> None:
+    """Settings of integrations are cut after a hundred characters."""
+
+    def cut(values: Any) -> Any:
+        return {name: value[:CUT_AT] if isinstance(value, str) else value for name, value in values.items()}
+
+    told_otherwise(service.integrations, "keep", 2, cut)
+
+
+@fault("integrations.parameters.event-channels.text")
+def channel_of_pushes_becomes_the_default(service: Service) -> None:
+    """The channel for pushes replaces the default channel as well."""
+
+    def replaced(values: Any) -> Any:
+        return {**values, "channel": values["push_channel"]} if "push_channel" in values else values
+
+    told_otherwise(service.integrations, "keep", 2, replaced)
