@@ -176,8 +176,10 @@ def test_the_status_of_one_relation_shows_no_other(export: Export, export_group:
 def must_show_the_form(answer: Answer, *, batched: bool) -> None:
     """Expect that the status of one relation, if served, shows the finished export, in either form."""
     found = answer.json if isinstance(answer.json, list) else [answer.json]
-    forms = [entry.get("batched") for entry in found if isinstance(entry, dict)] if answer.is_served else []
-    must(not forms or batched in forms, f"an entry with batched = {batched}", f"batched = {forms}", answer.exchange)
+    entries = [entry for entry in found if isinstance(entry, dict)] if answer.is_served else []
+    for name, wanted in (("batched", batched), ("status", FINISHED)):
+        values = [entry.get(name) for entry in entries]
+        must(not values or wanted in values, f"an entry with {name} = {wanted}", f"{name} = {values}", answer.exchange)
 
 
 def must_show_no_other(export: Export, name: object) -> Answer:

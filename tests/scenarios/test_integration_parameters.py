@@ -274,11 +274,12 @@ def must_go_off_again(caller: Caller, path: Path, integration: Fixture, names: t
 
 
 def must_show_beside_the_default(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ...]) -> None:
-    """Expect that the shown channels of events stay shown when the default channel is sent too."""
+    """Expect that channels of events stay shown when the default channel is sent too, which none of them replaces."""
     alone, beside = ({name: f"conformance-{way}-{name}" for name in names} for way in ("alone", "beside"))
     set_up(caller, path, integration, **alone).must_be_served()
     showing = [name for name in names if alone[name] in shown(caller, path, slug_of(integration), name)]
     set_up(caller, path, integration, **beside, **{DEFAULT_CHANNEL: DESTINATION}).must_be_served()
+    must_not_show_another(caller, path, integration, (DEFAULT_CHANNEL, DESTINATION), list(beside.values()))
     for name in showing:
         found = shown(caller, path, slug_of(integration), name)
         must(beside[name] in found, f"{name} = {beside[name]} beside {DEFAULT_CHANNEL}", f"{name} = {found}")

@@ -28,6 +28,7 @@ from conformance.suite.expectations import (
     Path,
     given,
     left_to_others,
+    must,
     named_otherwise,
     unchanged,
     verifies,
@@ -175,6 +176,8 @@ def test_a_change_of_one_list_leaves_the_other(
             unchanged(partial(other.ids, maintainer, project), f"the {other.segment}"),
         ):
             maintainer.post(changed.of(project), changed.body(target)).given_served()
+            if twins:  # the other list has this number as well
+                maintainer.list(changed.of(project)).must_contain(id=target)
             maintainer.delete(changed.of(project) / target).given_served()
             # If one table holds both lists, the lookup may find a number that is only on the other one.
             if kept not in changed.ids(maintainer, project):
@@ -333,21 +336,27 @@ def test_a_limit_is_no_limit_of_the_project_beside_it(maintainer: Caller) -> Non
                 maintainer.get(scope_path(other)).must_hold(inbound_enabled=before)
 
 
-def test_who_leaves_the_list_of_a_project_stays_on_that_of_the_project_beside_it(maintainer: Caller) -> None:
-    """For lists that are stored by namespace, or cleared for it as a whole."""
+def test_who_is_on_the_list_of_a_project_or_leaves_it_is_so_there_alone(maintainer: Caller) -> None:
+    """For lists that are stored by namespace, filled for it, or cleared for it as a whole."""
     left_to_others("job-token-scope.allowlists.belong-to-their-project")
     fixtures = current_run().profile.fixtures
     for pair in islice(projects_side_by_side(current_run().profile), 1):
         for allowlist in (PROJECTS, GROUPS):
-            targets = [one for one in fixtures.get(allowlist.fixture, ()) if one.id not in {each.id for each in pair}]
-            for target in targets[:1]:
-                with ExitStack() as lists, suppress(Unmet):
-                    for one in pair:
-                        lists.enter_context(allowlist.borrowed(maintainer, one, [target]))
-                        allowlist.given_added(maintainer, one, target.id)
-                    maintainer.delete(allowlist.of(pair[0]) / target.id).given_served()
-                    with verifies("job-token-scope.allowlists.belong-to-their-project"):
-                        maintainer.list(allowlist.of(pair[1])).must_contain(id=target.id)
+            known = [one for one in fixtures.get(allowlist.fixture, ()) if one.id not in {each.id for each in pair}]
+            targets, numbers = known[:2], {target.id for target in known[:2]}
+            with ExitStack() as lists, suppress(Unmet):
+                for one in pair:
+                    lists.enter_context(allowlist.borrowed(maintainer, one, targets))
+                allowlist.given_added(maintainer, pair[0], *numbers)
+                with verifies("job-token-scope.allowlists.belong-to-their-project"):
+                    both = numbers & allowlist.ids(maintainer, pair[1])
+                    must(not both, f"{numbers} on the list of one project", f"{both} on that of the other as well")
+                allowlist.given_added(maintainer, pair[1], *numbers)
+                for number in numbers:
+                    maintainer.delete(allowlist.of(pair[0]) / number).given_served()
+                with verifies("job-token-scope.allowlists.belong-to-their-project"):
+                    for number in numbers:
+                        maintainer.list(allowlist.of(pair[1])).must_contain(id=number)
 
 
 # -- what is refused --------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.suite.arrange.approval_settings import COMMITTER
 from conformance.suite.arrange.integrations import (
     borrowed,
     given_set_up,
@@ -47,6 +48,46 @@ def test_who_owns_another_project_of_the_group_is_refused_in_this_one(
     with verifies(refused):
         for form in (project_path(project), f"/projects/{project.encoded_path}"):
             developer.get(Path(f"{form}{below}")).must_be_refused(beside=control)
+
+
+@pytest.mark.parametrize("caller", ["developer", "outsider"])
+@pytest.mark.parametrize(
+    ("method", "below", "shown", "sent", "refused"),
+    [
+        (
+            "PATCH",
+            "/job_token_scope",
+            "inbound_enabled",
+            "enabled",
+            "job-token-scope.authorization.switching-below-maintainer",
+        ),
+        (
+            "PUT",
+            "/merge_request_approval_setting",
+            COMMITTER,
+            COMMITTER,
+            "approval-settings.project.authorization.updating-below-maintainer",
+        ),
+    ],
+    ids=["job-token-scope", "approval-settings"],
+)
+def test_being_public_lets_nobody_write(
+    caller: str, method: str, below: str, shown: str, sent: str, refused: str, maintainer: Caller
+) -> None:
+    """Sent is what is set already, so that a call that is served by mistake changes nothing."""
+    left_to_others()  # other tests ask in a private project
+    public = current_run().profile.first("public_project")
+    if public is None or not is_known(caller):
+        return
+    control = maintainer.get(Path(f"{project_path(public)}{below}"))
+    value = control.json.get(shown) if control.is_served and isinstance(control.json, dict) else None
+    value = value.get("value") if isinstance(value, dict) else value
+    if isinstance(value, bool):
+        with verifies(refused):
+            by_path = [f"/projects/{public.encoded_path}"] if public.get("path") else []
+            for form in (project_path(public), *by_path):
+                called = caller_named(caller).call(method, Path(f"{form}{below}"), json={sent: value})
+                called.must_be_refused(beside=control)
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,8 @@ Settings = dict[str, Any]
 _UNUSUAL = "R&D's Prüfung"
 #: Longer than a usual column of a database table.
 _LONG = "conformance-" * 25
+#: So many characters of a text may be shown instead of it.
+_FEW = 16
 #: The result of writing the text for an HTML page, or of reading it in another encoding than it was written in.
 _GARBLED = frozenset(
     {
@@ -318,7 +320,7 @@ def must_not_garble(caller: Caller, path: Path, integration: Fixture, names: Seq
 
 def _is_cut(shown: str, text: str) -> bool:
     """Tell whether a text ends too early; a few characters may stand for a secret."""
-    return len(text) > len(shown) > len(text) // 2 and text.startswith(shown)
+    return len(text) > len(shown) > _FEW and text.startswith(shown)
 
 
 def shows_text(answer: Answer, text: str) -> bool:

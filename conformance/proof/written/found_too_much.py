@@ -1,0 +1,193 @@
+"""Faults of what is found, listed or kept where it does not belong: by half a name, beside it, or cut."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.faults import fault, named
+from conformance.proof.tampering import afterwards, altering, around, handling, told_otherwise
+from conformance.reference.identity import Visibility
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+    from conformance.reference.http import Request, Response
+
+SCOPE = "/projects/:id/job_token_scope"
+SETTINGS = "/projects/:id/merge_request_approval_setting"
+RULES = "/projects/:id/approval_rules"
+MERGE_REQUEST = "/projects/:id/merge_requests/:merge_request_iid"
+#: Shorter than a usual column of a database table.
+CUT_AT = 100
+
+
+# -- half a name -------------------------------------------------------------------------------------------------------
+
+
+def what_follows_a_number_does_not_count(service: Service, key: str, name: str) -> None:
+    """Read a number of the path as far as its digits go."""
+
+    def make(handler: Any) -> Any:
+        def lenient(request: Request) -> Any:
+            digits = re.match(r"[0-9]+", request.path[name])
+            if digits:
+                request.path[name] = digits[0]
+            return handler(request)
+
+        return lenient
+
+    handling(service, key, make)
+
+
+for _requirement, _key, _name in (
+    ("job-token-scope.allowlist.remove.absent", f"DELETE {SCOPE}/allowlist/:target_project_id", "target_project_id"),
+    (
+        "job-token-scope.groups-allowlist.remove.absent",
+        f"DELETE {SCOPE}/groups_allowlist/:target_group_id",
+        "target_group_id",
+    ),
+    ("project-approval-rules.read.unknown-rule", f"GET {RULES}/:approval_rule_id", "approval_rule_id"),
+    ("project-approval-rules.update.unknown-rule", f"PUT {RULES}/:approval_rule_id", "approval_rule_id"),
+    ("project-approval-rules.delete.unknown-rule", f"DELETE {RULES}/:approval_rule_id", "approval_rule_id"),
+    (
+        "group-approval-rules.update.unknown-rule",
+        "PUT /groups/:id/approval_rules/:approval_rule_id",
+        "approval_rule_id",
+    ),
+    (
+        "merge-request-approvals.rules.read-one.unknown-rule",
+        f"GET {MERGE_REQUEST}/approval_rules/:approval_rule_id",
+        "approval_rule_id",
+    ),
+    (
+        "merge-request-approvals.rules.delete.absent",
+        f"DELETE {MERGE_REQUEST}/approval_rules/:approval_rule_id",
+        "approval_rule_id",
+    ),
+    (
+        "merge-request-approvals.unknown-merge-request.reading",
+        f"GET {MERGE_REQUEST}/approvals",
+        "merge_request_iid",
+    ),
+):
+
+    def _apply(service: Service, key: str = _key, name: str = _name) -> None:
+        what_follows_a_number_does_not_count(service, key, name)
+
+    _method = _key.partition(" ")[0].lower()
+    fault(_requirement)(
+        named(
+            f"what_follows_the_{_name}_does_not_count_for_{_method}",
+            f"{_key} reads {_name} as far as its digits go: 5abc is 5.",
+            _apply,
+        )
+    )
+
+
+# -- beside it ---------------------------------------------------------------------------------------------------------
+
+
+@fault("job-token-scope.allowlists.are-separate")
+def numbers_are_listed_once(service: Service) -> None:
+    """A group is not added if a project of the same number is listed, though the answer is 201."""
+    scopes = service.job_token_scope
+
+    def make(add: Any) -> Any:
+        return lambda project, group: group.id in scopes.of(project).projects or add(project, group)
+
+    around(scopes, "add_group", make)
+
+
+@fault("job-token-scope.allowlists.belong-to-their-project")
+def additions_reach_the_projects_beside_it(service: Service) -> None:
+    """A project that is added is added for all projects of the namespace; removing it removes it from one list."""
+    scopes = service.job_token_scope
+
+    def spread(added: bool, project: Any, target: Any) -> bool:
+        for other in service.identities.projects.values():
+            scope = scopes.of(other)
+            if other.namespace_id == project.namespace_id and target.id not in scope.projects:
+                scopes.scopes[other.id] = replace(scope, projects=(*scope.projects, target.id))
+        return added
+
+    afterwards(scopes, "add_project", spread)
+
+
+@fault("integrations.belong-to-their-project")
+def lists_show_what_is_set_up_beside_it(service: Service) -> None:
+    """The list of a project holds the integrations of all projects of its namespace."""
+    integrations = service.integrations
+
+    def make(active: Any) -> Any:
+        def of_all(project: Any) -> Any:
+            known = service.identities.projects.values()
+            return [one for each in known if each.namespace_id == project.namespace_id for one in active(each)]
+
+        return of_all
+
+    around(integrations, "active", make)
+
+
+def without_a_role_in_public_projects(service: Service, key: str) -> None:
+    """Let everybody with a token call an operation of a public project."""
+    access = service.access
+
+    def make(admit: Any) -> Any:
+        def lenient(request: Request) -> None:
+            project = service.identities.find_project(request.path.get("id", ""))
+            if request.route.key == key and project and project.visibility is Visibility.PUBLIC:
+                request.admit(access.authenticate(request), project)
+            else:
+                admit(request)
+
+        return lenient
+
+    around(access, "admit", make)
+
+
+@fault("job-token-scope.authorization.switching-below-maintainer")
+def everybody_switches_the_limit_of_public_projects(service: Service) -> None:
+    """The limit of a public project can be switched by everybody with a token."""
+    without_a_role_in_public_projects(service, f"PATCH {SCOPE}")
+
+
+@fault("approval-settings.project.authorization.updating-below-maintainer")
+def everybody_updates_the_settings_of_public_projects(service: Service) -> None:
+    """The approval settings of a public project can be updated by everybody with a token."""
+    without_a_role_in_public_projects(service, f"PUT {SETTINGS}")
+
+
+# -- another value -----------------------------------------------------------------------------------------------------
+
+
+@fault("group-relations-export.status.filtered")
+def status_of_one_relation_never_ends(service: Service) -> None:
+    """The status of one relation is 0 after its export has finished, which the whole status shows."""
+
+    def alter(request: Request, response: Response) -> None:
+        content: Any = response.content
+        if request.parameters.given("relation") and isinstance(content, list):
+            response.content = [{**entry, "status": 0} for entry in content]
+
+    altering(service, "GET /groups/:id/export_relations/status", alter)
+
+
+@fault("integrations.parameters.event-channels.text")
+def texts_end_after_a_hundred_characters(service: Service) -> None:
+    """Settings of integrations are cut after a hundred characters."""
+
+    def cut(values: Any) -> Any:
+        return {name: value[:CUT_AT] if isinstance(value, str) else value for name, value in values.items()}
+
+    told_otherwise(service.integrations, "keep", 2, cut)
+
+
+@fault("integrations.parameters.event-channels.text")
+def channel_of_pushes_becomes_the_default(service: Service) -> None:
+    """The channel for pushes replaces the default channel as well."""
+
+    def replaced(values: Any) -> Any:
+        return {**values, "channel": values["push_channel"]} if "push_channel" in values else values
+
+    told_otherwise(service.integrations, "keep", 2, replaced)
