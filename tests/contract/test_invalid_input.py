@@ -329,18 +329,15 @@ def content(prepared: Arranged, answer: Answer) -> Any:
 def nobodys(prepared: Arranged, parameter: Parameter) -> tuple[int | str, ...]:
     """Return values that name nothing: unused numbers, too small ones, one beyond 32 bits, and extended ones.
 
-    The extended ones are a right path or a right number with something appended; the latter is a path that nothing has,
-    and no number.
+    The extended ones are a right path or a right number with something appended; the latter is a path that nothing has.
     """
     body = prepared.call.body if isinstance(prepared.call.body, dict) else {}
     right = prepared.call.path_values.get(parameter.name, body.get(parameter.name))
     by_path = prepared.by_path.path_values["id"] if prepared.by_path and parameter.name == "id" else None
-    is_number_alone = parameter.place == "path" and parameter.name != "id"
-    longer = [*([by_path] if by_path else []), *([right] if by_path or is_number_alone else [])]
+    longer = (f"{by_path}-conformance-none", f"{right}-conformance-none") if by_path else ()
     ids = ids_that_are_no_iids(prepared) if parameter.name == "merge_request_iid" else ()
     beyond = 2**32 + (right if isinstance(right, int) else UNUSED_ID)
-    extended = [f"{known}-conformance-none" for known in longer]
-    return (UNUSED_ID, -1 if right == 0 or counts_from_zero() else 0, beyond, *extended, *ids)
+    return (UNUSED_ID, -1 if right == 0 or counts_from_zero() else 0, beyond, *longer, *ids)
 
 
 def counts_from_zero() -> bool:

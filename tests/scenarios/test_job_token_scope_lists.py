@@ -181,7 +181,6 @@ def test_removing_an_absent_target_leaves_the_others(
     given(bool(maintainer.list(path).having(id=targets[0].id)), "the list holds nothing that could be lost")
     with verifies(absent), unchanged(partial(allowlist.ids, maintainer, project), "the list"):
         removed = maintainer.delete(path / targets[1].id).must_not_break()
-        maintainer.delete(path / f"{targets[0].id}-conformance-none").must_not_break()
     observe(answer, f"removing a target that is not listed answers {removed.status}")
 
 

@@ -466,7 +466,6 @@ def test_a_rule_that_does_not_exist_is_neither_read_nor_updated(
         unchanged(lambda: essences(maintainer, merge_request_rules), "the rules"),
     ):
         answer = maintainer.delete(merge_request_rules / UNUSED_ID).must_not_break()
-        maintainer.delete(merge_request_rules / f"{rule['id']}-conformance-none").must_not_break()
     observe(
         "merge-request-approvals.rules.delete.absent-answer",
         f"deleting a rule that the merge request does not have answers {answer.status}",

@@ -281,7 +281,6 @@ def test_a_rule_that_the_project_does_not_have(maintainer: Caller, project_rules
         unchanged(lambda: standings(maintainer, project_rules), "the rules"),
     ):
         unknown = maintainer.delete(project_rules / UNUSED_ID).must_not_break()
-        maintainer.delete(project_rules / f"{number}-conformance-none").must_not_break()
     observe(
         "project-approval-rules.delete.unknown-rule-answer",
         f"deleting a rule that the project does not have is answered {unknown.status}",

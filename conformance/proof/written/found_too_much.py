@@ -1,13 +1,12 @@
-"""Faults of what is found, listed or kept where it does not belong: by half a name, beside it, or cut."""
+"""Faults of what is found, listed or kept where it does not belong: beside it, or cut."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.faults import fault, named
-from conformance.proof.tampering import afterwards, altering, around, handling, told_otherwise
+from conformance.proof.faults import fault
+from conformance.proof.tampering import afterwards, altering, around, told_otherwise
 from conformance.reference.identity import Visibility
 
 if TYPE_CHECKING:
@@ -16,73 +15,8 @@ if TYPE_CHECKING:
 
 SCOPE = "/projects/:id/job_token_scope"
 SETTINGS = "/projects/:id/merge_request_approval_setting"
-RULES = "/projects/:id/approval_rules"
-MERGE_REQUEST = "/projects/:id/merge_requests/:merge_request_iid"
 #: Shorter than a usual column of a database table.
 CUT_AT = 100
-
-
-# -- half a name -------------------------------------------------------------------------------------------------------
-
-
-def what_follows_a_number_does_not_count(service: Service, key: str, name: str) -> None:
-    """Read a number of the path as far as its digits go."""
-
-    def make(handler: Any) -> Any:
-        def lenient(request: Request) -> Any:
-            digits = re.match(r"[0-9]+", request.path[name])
-            if digits:
-                request.path[name] = digits[0]
-            return handler(request)
-
-        return lenient
-
-    handling(service, key, make)
-
-
-for _requirement, _key, _name in (
-    ("job-token-scope.allowlist.remove.absent", f"DELETE {SCOPE}/allowlist/:target_project_id", "target_project_id"),
-    (
-        "job-token-scope.groups-allowlist.remove.absent",
-        f"DELETE {SCOPE}/groups_allowlist/:target_group_id",
-        "target_group_id",
-    ),
-    ("project-approval-rules.read.unknown-rule", f"GET {RULES}/:approval_rule_id", "approval_rule_id"),
-    ("project-approval-rules.update.unknown-rule", f"PUT {RULES}/:approval_rule_id", "approval_rule_id"),
-    ("project-approval-rules.delete.unknown-rule", f"DELETE {RULES}/:approval_rule_id", "approval_rule_id"),
-    (
-        "group-approval-rules.update.unknown-rule",
-        "PUT /groups/:id/approval_rules/:approval_rule_id",
-        "approval_rule_id",
-    ),
-    (
-        "merge-request-approvals.rules.read-one.unknown-rule",
-        f"GET {MERGE_REQUEST}/approval_rules/:approval_rule_id",
-        "approval_rule_id",
-    ),
-    (
-        "merge-request-approvals.rules.delete.absent",
-        f"DELETE {MERGE_REQUEST}/approval_rules/:approval_rule_id",
-        "approval_rule_id",
-    ),
-    (
-        "merge-request-approvals.unknown-merge-request.reading",
-        f"GET {MERGE_REQUEST}/approvals",
-        "merge_request_iid",
-    ),
-):
-
-    def _apply(service: Service, key: str = _key, name: str = _name) -> None:
-        what_follows_a_number_does_not_count(service, key, name)
-
-    _method = _key.partition(" ")[0].lower()
-    fault(_requirement)(
-        named(
-            f"what_follows_the_{_name}_does_not_count_for_{_method}",
-            f"{_key} reads {_name} as far as its digits go: 5abc is 5.",
-            _apply,
-        )
-    )
 
 
 # -- beside it ---------------------------------------------------------------------------------------------------------
