@@ -12,6 +12,7 @@ import yaml
 from conformance.cli.parameters import FORM
 from conformance.contract import Contract, Kind, Requirement, Version
 from conformance.results.grouping import grouped
+from conformance.results.text import plural
 from conformance.runner.collection import all_tests
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def _level(requirement: Requirement) -> str:
 def _how(requirement: Requirement, tests: Collection[str]) -> str:
     if requirement.not_testable:
         return f"not testable: {requirement.not_testable}"
-    return f"by {len(tests)} tests" if requirement.tested else "not yet: the suite has no test for it"
+    return f"by {plural(len(tests), 'test')}" if requirement.tested else "not yet: the suite has no test for it"
 
 
 def _as_data(requirement: Requirement) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from conformance.results.text import one_line, plural
 from conformance.results.verdicts import LEFT_OPEN, RequirementVerdict, RunVerdict, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from conformance.reports.causes import Gap
     from conformance.reports.facts import Facts
@@ -123,7 +123,7 @@ def render(facts: Facts) -> str:
         gaps=gaps,
         hidden_gaps=facts.gap_groups[len(gaps) :],
         known=[row for row in facts.result.rows if row.requirement.known_failure],
-        left_out=_by_reason(_left_out(facts.result.rows)),
+        left_out=_by_reason(_left_out(facts.result.rows), record.header.scope),
         grid=grid(record, facts.result.rows),
     )
 
@@ -204,25 +204,26 @@ def _left_out(rows: Iterable[RequirementVerdict]) -> tuple[RequirementVerdict, .
     return tuple(row for row in musts if row.verdict is Verdict.NOT_APPLICABLE)
 
 
-def _by_reason(rows: Iterable[RequirementVerdict]) -> tuple[LeftOut, ...]:
-    """Group musts that are left out by reason, largest group first; of an unclaimed area, give a count."""
+def _by_reason(rows: Iterable[RequirementVerdict], scope: Collection[str]) -> tuple[LeftOut, ...]:
+    """Group musts that are left out by reason, largest group first; outside the scope, count those of other areas."""
     # The reason why a statement cannot be observed has other words for each statement.
     vague = (Reason.NOT_OBSERVABLE, Reason.OUT_OF_SCOPE)
     groups = grouped(
         ((row.reason, "" if row.reason in vague else one_line(row.detail or "", 160)), row) for row in rows
     )
     found = [
-        LeftOut(str(reason), detail, len(members), _by_area(members, by_name=reason is not Reason.OUT_OF_SCOPE))
+        LeftOut(str(reason), detail, len(members), _by_area(members, scope if reason is Reason.OUT_OF_SCOPE else None))
         for (reason, detail), members in groups.items()
     ]
     return tuple(sorted(found, key=lambda one: -one.count))
 
 
-def _by_area(rows: Sequence[RequirementVerdict], *, by_name: bool) -> Mapping[str, str]:
+def _by_area(rows: Sequence[RequirementVerdict], named: Collection[str] | None) -> Mapping[str, str]:
+    """Return the statements by area: their names in the areas of `named`, or in all, and their number in others."""
     areas = grouped(_area_and_rest(row.requirement.id) for row in rows)
     return {
         area: ", ".join(names[:_SHOWN_LEFT_OUT]) + (f" and {more} more" if more > 0 else "")
-        if by_name
+        if named is None or area in named
         else plural(len(names), "statement")
         for area, names in areas.items()
         for more in (len(names) - _SHOWN_LEFT_OUT,)

@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from conformance.http.exchange import NOT_THERE, Trouble
 from conformance.results.record import Outcome, Reason
+from conformance.results.text import plural
 from conformance.suite.exceptions import NotTested, Unmet
 from conformance.suite.shown_records import values_under
 from conformance.target.ownership import UNUSED_ID
@@ -84,7 +85,7 @@ class Absence:
         codes = " or ".join(sorted({str(exchange.status) for exchange in self.exchanges}))
         names = dict.fromkeys(exchange.call.actor.name for exchange in self.exchanges if exchange.call.actor)
         first, *others = dict.fromkeys(exchange.call.path for exchange in self.below_the_prefix)
-        elsewhere = f" and at {len(others)} other paths" if others else ""
+        elsewhere = f" and at {plural(len(others), 'other path')}" if others else ""
         return f"status {codes} for {', '.join(names)} at {first}{elsewhere}"
 
 

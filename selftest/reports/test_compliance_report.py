@@ -249,10 +249,13 @@ def test_what_is_left_out_has_its_reason_and_areas_outside_the_scope_are_counted
         planned("export.status", **later),
         planned("export.hint", **{**later, "level": "should"}),
         *(planned(f"hooks.rule-{number}", **outside) for number in range(3)),
+        planned("scope.shown-elsewhere", **outside),
         checks=(passed("scope.read"),),
+        header=replace(HEADER, scope=("scope",)),
     )
     page = compliance.render(Facts.of(run))
     assert "holds from 18.0" in page
+    assert "<b>scope</b>: shown-elsewhere<" in page
     assert "<b>export</b>: start, status<" in page
     assert "<b>hooks</b>: 3 statements<" in page
     assert "left-out" not in compliance.render(Facts.of(record(planned("scope.read"), checks=(passed("scope.read"),))))

@@ -78,7 +78,7 @@ def taken(length: int) -> int:
 def must_be_short(operation: Operation, pages: list[list[Any]], length: int) -> None:
     with held_against([operation.paginated, "conventions.pagination.page-size"]):
         holds = all(len(page) <= length for page in pages)
-        must(holds, f"at most {length} entries a page", f"pages of {[len(page) for page in pages]}")
+        must(holds, f"pages of at most {length}", f"pages of {[len(page) for page in pages]}")
 
 
 @dataclass(frozen=True)
