@@ -16,6 +16,7 @@ from click.core import ParameterSource
 
 from conformance.cli.parameters import shared_with_pytest
 from conformance.cli.several import require_apart, run_each
+from conformance.cli.watch import watch as watch_runs
 from conformance.contract import Contract, Version
 from conformance.errors import ExitCode, UsageError
 from conformance.reports import json_report
@@ -24,6 +25,7 @@ from conformance.results.trust import record_in, trusted_record
 from conformance.runner import plugin as pytest_plugin
 from conformance.runner.location import suite_arguments
 from conformance.runner.options import OPTIONS
+from conformance.runner.profiles import DEFAULT_PROFILE
 from conformance.runner.progress import forgiving
 from conformance.target import load_profile
 
@@ -52,6 +54,9 @@ _PARAMETERS = [
     ),
     *shared_with_pytest("shard", "resume", "minutes", "max_requests", "max_rps", "baseline", "fail_on", "subjects"),
     *shared_with_pytest("read_only", "confirm", "no_restore", "failed"),
+    click.Option(
+        ["--watch"], is_flag=True, help="Run again on Enter, or when the profile or the target's version changes."
+    ),
     *shared_with_pytest("force"),
     click.Option(["-q", "--quiet"], is_flag=True, help="No progress, only the result of the run."),
     click.Option(["-v", "--verbose"], is_flag=True, help="One line per test, instead of progress by area."),
@@ -74,15 +79,18 @@ def run(context: click.Context, /, **given: Any) -> int:
     What follows `--` goes to pytest as it is, such as `-- -k allowlist -x`.
     """
     targets: tuple[Path, ...] = given["target"]
+    inherited = _of_the_environment(context)  # passed on in the environment: a process list then shows no password
+    if given["watch"]:
+        profile = DEFAULT_PROFILE if given["base_url"] and not targets else None
+        watched = targets[0] if len(targets) == 1 else profile
+        return watch_runs(_as_given(context, without={"watch", *inherited}), watched, given["base_url"])
     if len(targets) > 1:
         if given["form"] == "json":
             raise UsageError("--format json tells of one target. The folder of several has comparison.json.")
         if not given["read_only"]:
             require_apart(targets, given["base_url"])
         out = given["out"] or Path("reports") / "several" / datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-        # What the environment sets is passed on there: a process list then shows no password.
-        own = {"target", "out", *_of_the_environment(context)}
-        return run_each(targets, _as_given(context, without=own), out)
+        return run_each(targets, _as_given(context, without={"target", "out", *inherited}), out)
     _refuse_profiles_among(given["pytest_arguments"])
     if given["resume"] is not None:
         return _resumed(context)

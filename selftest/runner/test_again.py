@@ -1,4 +1,4 @@
-"""Open requirements are reported with what would close them, and can be run alone."""
+"""Open requirements are reported with what would close them, and can be run alone; a run can be repeated on request."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from unittest.mock import Mock
 import pytest
 import yaml
 
+from conformance.cli.watch import Watched
 from conformance.errors import ExitCode
 from conformance.results.reading import read_record
 from conformance.runner.location import SUITE_FOLDER
 from conformance.target.embedded import profile_data
 from selftest.conftest import VERSION
+from selftest.processes import unused_port
 from selftest.reads import rows_of
 
 if TYPE_CHECKING:
@@ -128,6 +130,38 @@ def test_a_resumed_run_uses_the_new_options_for_output_and_limits(
     assert all(drawn[name] >= number for name, number in (first.footer.drawn or {}).items())
     calls = {latency.operation: latency.calls for latency in both.latencies}
     assert all(calls[latency.operation] >= latency.calls for latency in first.latencies)
+
+
+def test_a_watched_run_is_repeated_on_enter_and_ends_with_its_input(reference: Any, tmp_path: Path) -> None:
+    service, base_url = reference
+    data = profile_data(service.world, base_url, VERSION)
+    (tmp_path / "target.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
+    command = [sys.executable, "-m", "conformance", "run", "-q", "--target", "target.yaml", "--out", "out"]
+    ended = subprocess.run(
+        [*command, "--requirement", "job-token-scope.settings.read"],
+        input="no-such-area\n\n",
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "CONFORMANCE_RUN_WATCH": "1",
+        },  # like `--watch`, for this run but not for runs that it starts
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stdout.count("SELECTION HOLDS") == 2
+    assert "There is no area 'no-such-area'" in ended.stdout
+
+
+def test_watching_asks_for_the_version_at_the_given_base_url(reference: Any, tmp_path: Path) -> None:
+    service, base_url = reference
+    file = tmp_path / "target.yaml"
+    data = profile_data(service.world, f"http://127.0.0.1:{unused_port()}", VERSION)
+    file.write_text(yaml.safe_dump(data), encoding="utf-8")
+    assert Watched(file).told_version() is None
+    assert Watched(file, base_url).told_version() == "17.7.0"
 
 
 def test_a_pytest_argument_that_is_also_the_path_of_the_suite_is_kept(
