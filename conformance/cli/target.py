@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -145,7 +146,7 @@ def _check(file: Path, *, as_json: bool) -> int:
             raise TargetError(f"{error}. Is the service running there?") from error
     unseen = not_probed(profile, tried=may_write)
     if as_json:
-        found = [finding.as_data() for finding in findings]
+        found = [asdict(finding) for finding in findings]
         shown = {"findings": found, "features": features, "not_probed": unseen}
         click.echo(json.dumps(shown, indent=2))
     else:
