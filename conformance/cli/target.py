@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -146,7 +147,7 @@ def _check(file: Path, *, fix: bool, as_json: bool) -> int:
     mended = mend(file, findings) if fix else ()
     unseen = not_probed(profile, tried=may_write)
     if as_json:
-        found = [finding.as_data() for finding in findings]
+        found = [asdict(finding) for finding in findings]
         shown = {"findings": found, "features": features, "written": mended, "not_probed": unseen}
         click.echo(json.dumps(shown, indent=2))
     else:

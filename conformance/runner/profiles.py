@@ -64,12 +64,13 @@ def reference_target(options: Options, judged_by: Version | None) -> Iterator[Pr
 
 
 def doubts(profile: Profile, client: Client, options: Options) -> tuple[Finding, ...]:
-    """Check a profile against its target with reads; return each contradiction, and what the target does not have.
+    """Check a profile with reads; return what the target contradicts or does not have, and doubts about the version.
 
     Raise TargetError with a table of the contradictions unless the operator forces the run.
     """
     worlds = range(min(options.workers, len(profile.worlds) + 1))
-    found = [one for one in check_profile(profile, client, worlds) if one.state in (State.CONTRADICTED, State.GONE)]
+    told = (State.CONTRADICTED, State.GONE)
+    found = [one for one in check_profile(profile, client, worlds) if one.state in told or one.place == "version"]
     wrong = [one for one in found if one.state is State.CONTRADICTED]
     if wrong and not options.force:
         raise TargetError(

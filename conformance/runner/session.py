@@ -37,7 +37,6 @@ from conformance.target.machine import require_confirmed
 from conformance.target.preflight import preflight, undeclared
 from conformance.target.profile import AUTO
 from conformance.target.readings import State
-from conformance.target.version import contradiction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -307,7 +306,6 @@ class Session:
             self.close()
             raise why from None
         if self.keeps_record:
-            self._compare_versions(self.target)
             for text in undeclared(self.target, self.run.client):
                 self.writer.write(Notice(text))
         share = self._part_of(options.max_requests)
@@ -385,18 +383,10 @@ class Session:
         return self.profile.in_world(self.share.world)
 
     def _take_up(self, found: Iterable[Finding]) -> None:
-        """Keep what the target contradicts for the report, and warn of what it does not have any more."""
-        told = [(one.state, f"{one.place}: {one.detail}") for one in found]
-        self.contradicted = tuple(text for state, text in told if state is State.CONTRADICTED)
-        for text in (text for state, text in told if state is State.GONE):
-            self.writer.write(Notice(text))
-
-    def _compare_versions(self, profile: Profile) -> None:
-        """Warn when the operator's version is not the one that the target reports."""
-        if self.profile is None or profile.asks_version or self.options.as_of is not None or self.run is None:
-            return
-        text = contradiction(profile, self.run.client)
-        if text is not None:
+        """Keep what the target contradicts for the report, and warn of the rest and of another version."""
+        told = [(one, f"{one.place}: {one.detail}") for one in found]
+        self.contradicted = tuple(text for one, text in told if one.state is State.CONTRADICTED)
+        for text in (text for one, text in told if one.state is not State.CONTRADICTED or one.place == "version"):
             self.writer.write(Notice(text))
 
     # -- the end -------------------------------------------------------------------------------------------------------

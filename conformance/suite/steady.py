@@ -36,17 +36,17 @@ def says_the_same(seen: Any, wanted: Any, again: Callable[[], Any]) -> bool:
     return False
 
 
-def identity(node: Any) -> Any:
+def identity(node: Any, names: Collection[str] = _IDENTITY) -> Any:
     """Return the part of a body that must be the same in the next answer: the things it shows, in any order.
 
-    For things without identity, such as settings, that is everything except the times.
+    For things without one of these names, such as settings, that is everything except the times.
     """
     if isinstance(node, list):
-        return ordered([*map(identity, node)])
+        return ordered([identity(entry, names) for entry in node])
     if not isinstance(node, dict):
         return node
-    kept = {name: node[name] for name in _IDENTITY if name in node}
-    return kept or {name: identity(value) for name, value in node.items() if not name.endswith("_at")}
+    kept = {name: node[name] for name in names if name in node}
+    return kept or {name: identity(value, names) for name, value in node.items() if not name.endswith("_at")}
 
 
 def shows_the_same(seen: Answer, wanted: Answer, again: Callable[[], Answer]) -> bool:

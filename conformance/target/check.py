@@ -129,15 +129,15 @@ def _too_few(profile: Profile) -> Iterator[Finding]:
 
 
 def _version(profile: Profile, client: Client) -> Iterator[Finding]:
-    if profile.version is None or not profile.version_source.endswith("profile"):
+    if profile.version is None or profile.asks_version:
         return
     said = ask_version(profile, client)
     if isinstance(said, Reported) and profile.version not in (said.version, said.judged_by):
         declared = f"a newer one, judged as {profile.version}" if profile.version_warning else f"{profile.version}"
-        detail = f"{declared}, and the target says {said.text} ({said.place})"
+        detail = f"{declared} ({profile.version_source}), and the target says {said.text} ({said.place})"
         # A version with another numbering scheme belongs to an independent implementation, and proves nothing here.
-        state = State.CONTRADICTED if said.version >= OLDEST else State.NOTE
-        yield Finding("version", state, detail, str(said.version))
+        is_wrong = profile.version_source.endswith("profile") and said.version >= OLDEST
+        yield Finding("version", State.CONTRADICTED if is_wrong else State.NOTE, detail, str(said.version))
 
 
 def _actor(target: Readings, who: str) -> Iterator[Finding]:

@@ -49,10 +49,6 @@ class Finding:
     write: Any = None
     """The right value, if it could be found out."""
 
-    def as_data(self) -> dict[str, Any]:
-        """Return the finding as plain data."""
-        return {"place": self.place, "state": str(self.state), "detail": self.detail, "write": self.write}
-
 
 @dataclass
 class Readings:

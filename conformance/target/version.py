@@ -114,19 +114,6 @@ def _telling_who_waits(profile: Profile, client: Client) -> Iterator[None]:
         teller.cancel()
 
 
-def contradiction(profile: Profile, client: Client) -> str | None:
-    """Say how the declared version differs from the one that the target reports; None when it does not."""
-    if profile.version is None:
-        return None
-    answer = ask_version(profile, client)
-    if isinstance(answer, str) or profile.version in (answer.version, answer.judged_by):
-        return None
-    return (
-        f"The target is declared to have version {profile.version} ({profile.version_source}), and says that it has "
-        f"{answer.text} ({answer.place}). It is judged as {profile.version}; if that is a mistake, so are the verdicts."
-    )
-
-
 def _reported(exchange: Exchange) -> Reported | None:
     text = exchange.served_object.get("version")
     if not isinstance(text, str):

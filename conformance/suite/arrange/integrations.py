@@ -24,8 +24,7 @@ from conformance.suite.expectations import (
     project_path,
 )
 from conformance.suite.shown_records import values_under
-from conformance.suite.steady import of_records, of_the_contract
-from conformance.target.spots import ordered
+from conformance.suite.steady import identity, of_records, of_the_contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -343,15 +342,7 @@ def holds_text(text: str, body: Any) -> bool:
 
 def comparable(body: Any) -> Any:
     """Return the part of JSON that the contract names, in no order, without times of creation or change."""
-
-    def without(body: Any) -> Any:
-        if isinstance(body, dict):
-            return {name: without(value) for name, value in body.items() if not name.endswith("_at")}
-        if isinstance(body, list):
-            return ordered([*map(without, body)])
-        return body
-
-    return without(of_the_contract(body))
+    return identity(of_the_contract(body), names=())
 
 
 # -- request examples ------------------------------------------------------------------------------------------------
