@@ -73,6 +73,8 @@ class Ledger:
         self._unanswered = 0
         client.on_exchange(self._heard)
         self._written: set[str] = set()
+        self._surely: set[str] = set()
+        """Lines about calls that were not refused."""
         self._lock = threading.RLock()
         self._path = file
         self._file: BinaryIO | None = None
@@ -91,13 +93,15 @@ class Ledger:
         name = (operation.alias_of or operation.id) if operation is not None else ""
         for thing in self._cover(spot) if spot not in self._covered else ():
             self._give_up(thing, name, spot)
+        if name in self._stays:
+            self._once(self._what_stays(name, spot))
         added = self._adding.get(name)
         if added is not None and not added.by_caller:
             entry = _sent(call, added.named or added.entry or "")
             self._once({"makes": added.part, **_place(spot), "entry": entry})
 
     def after(self, exchange: Exchange) -> None:
-        """Record the number of what a call has made, what it has deleted, and what nothing takes away."""
+        """Record the number of what a call has made, what it has deleted, and that a refused call left nothing."""
         call = exchange.call
         if call.method not in ("POST", "DELETE"):
             return
@@ -105,8 +109,8 @@ class Ledger:
         spot = self._states.spots.called(call.path) if operation is not None else None
         if operation is None or spot is None:
             return
-        if operation.id in self._stays and not exchange.is_refusal and exchange.status not in NOT_THERE:
-            self._once({"stays": self._stays[operation.id], **_place(spot)})
+        if operation.id in self._stays:
+            self._see_whether_it_stays(self._what_stays(operation.id, spot), exchange)
         if not exchange.is_success:
             return
         added, removed = self._adding.get(operation.id), self._removing.get(operation.id)
@@ -114,6 +118,19 @@ class Ledger:
             self._write({"made": added.part, **_place(spot), "entry": object_in(exchange.body).get("id")})
         elif removed is not None and removed.named:
             self._write({"gone": removed.part, **_place(spot), "entry": _last_number(call.path)})
+
+    def _what_stays(self, name: str, spot: Spot) -> dict[str, Any]:
+        return {"stays": self._stays[name], **_place(spot)}
+
+    def _see_whether_it_stays(self, line: Mapping[str, Any], exchange: Exchange) -> None:
+        """Take the line about a call back, which stands there before it is sent, if all such calls were refused."""
+        with self._lock:
+            self._once(line)
+            if not exchange.is_refusal and exchange.status not in NOT_THERE:
+                self._surely.add(_key(line))
+            elif _key(line) not in self._surely:
+                self._write({"refused": line["stays"], **{name: line[name] for name in line if name != "stays"}})
+                self._written.discard(_key(line))  # it stands there again before the next such call
 
     def makes_group(self, group: OwnGroup) -> None:
         """Record a group that the run makes for itself: by its path before that, and by its number after it."""
@@ -179,7 +196,7 @@ class Ledger:
 
     def _once(self, line: Mapping[str, Any]) -> None:
         """Write a line to the disk, unless it is already there."""
-        key = json.dumps(line, sort_keys=True, default=str)
+        key = _key(line)
         with self._lock:
             if key not in self._written:
                 self._write(line, sync=True)
@@ -216,6 +233,10 @@ class Ledger:
                 )
         if self._problem is not None:
             raise UnwrittenError(self._problem)
+
+
+def _key(line: Mapping[str, Any]) -> str:
+    return json.dumps(line, sort_keys=True, default=str)
 
 
 def _write_whole(file: FileIO, content: bytes) -> None:
@@ -277,7 +298,7 @@ class Content:
             makes=_standing(lines, "makes", "made"),
             made=_standing(lines, "made"),
             stays=(
-                *dict.fromkeys(f"{line['stays']} of {_spot(line)}" for line in lines if "stays" in line),
+                *(f"{what} of {spot}" for (what, spot), stays in _stays(lines).items() if stays),
                 *((f"what {damaged} damaged lines of {file} say",) if damaged else ()),
             ),
             # A line with the number comes later than the one with the name.
@@ -313,6 +334,15 @@ def _standing(lines: Iterable[Mapping[str, Any]], *kinds: str) -> frozenset[tupl
         if "gone" in line:
             found.discard(_entry(line, "gone"))
     return frozenset(found)
+
+
+def _stays(lines: Iterable[Mapping[str, Any]]) -> dict[tuple[str, Spot], bool]:
+    """Return which changes cannot be undone, and where: the last line about each tells whether it was made."""
+    return {
+        (str(line.get("stays", line.get("refused"))), _spot(line)): "stays" in line
+        for line in lines
+        if "stays" in line or "refused" in line
+    }
 
 
 def _line(text: bytes) -> dict[str, Any] | None:
