@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -79,9 +80,13 @@ def without_userinfo(url: str) -> str:
 
 
 def certificates_from(given: str | bool, source: str) -> str | bool:  # noqa: FBT001 - what the profile says
-    """Return what verifies certificates; raise UsageError when it is a file that does not exist."""
+    """Return what verifies certificates; raise UsageError when it is a file that does not exist or no such one."""
     if isinstance(given, str):
         _require_file(given, source)
+        try:
+            ssl.create_default_context(cafile=given)
+        except OSError as error:
+            raise UsageError(f"{source}: the certificates in {given} cannot be read: {error}.") from error
     return given
 
 

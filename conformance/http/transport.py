@@ -181,10 +181,7 @@ class Transport(httpx.BaseTransport):
         known = self._settings.certificates
         if not isinstance(known, str):
             return httpx.create_ssl_context(verify=known, trust_env=False)
-        try:
-            return ssl.create_default_context(cafile=known)
-        except OSError as error:
-            raise UsageError(f"The certificates in {known} cannot be read: {error}.") from error
+        return ssl.create_default_context(cafile=known)
 
 
 def in_short(error: Exception) -> str:
@@ -195,7 +192,8 @@ def in_short(error: Exception) -> str:
 
 def _as_httpx(error: Exception) -> httpx.TransportError:
     kind = next(known for known in _ERRORS if isinstance(error, known))
-    return _ERRORS[kind](in_short(error))
+    advice = "; if it is of an authority of yours, name its file in the profile (certificates: FILE)"
+    return _ERRORS[kind](in_short(error) + (advice if "CERTIFICATE_VERIFY_FAILED" in str(error) else ""))
 
 
 def _whole_body(request: httpcore.Request, response: httpcore.Response, most: int) -> bytes:
