@@ -29,6 +29,11 @@ class ClientCertificate:
     password: str | None = field(default=None, repr=False)
     """The password of the key."""
 
+    def load_into(self, context: ssl.SSLContext) -> None:
+        """Let connections show it; raise OSError when it cannot be read."""
+        # Without a password the library would ask for one at the terminal.
+        context.load_cert_chain(self.file, self.key, self.password or "")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
@@ -91,12 +96,17 @@ def certificates_from(given: str | bool, source: str) -> str | bool:  # noqa: FB
 
 
 def client_certificate_from(given: Mapping[str, str] | None, source: str) -> ClientCertificate | None:
-    """Return the client's own certificate, if it has one; raise UsageError when one of its files does not exist."""
+    """Return the client's own certificate, if it has one; raise UsageError when one of its files cannot be read."""
     if given is None:
         return None
     for name in given.keys() & {"file", "key"}:
         _require_file(given[name], source)
-    return ClientCertificate(**given)
+    found = ClientCertificate(**given)
+    try:
+        found.load_into(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    except OSError as error:
+        raise UsageError(f"{source}: the client certificate {found.file} cannot be read: {error}.") from error
+    return found
 
 
 def proxy_from(given: str | None, source: str) -> str | None:
