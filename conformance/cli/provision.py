@@ -7,6 +7,8 @@ import shlex
 import sys
 import time
 from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -35,11 +37,12 @@ from conformance.target.provisioning.worlds import NOT_MADE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from conformance.target.provisioning.profiles import ByHand, Data
 
 _PREFIX = re.compile(r"[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?")
+#: The keys of a profile that say how a service is reached.
+_WAY = {"certificates", "client_certificate", "proxy", "headers", "http2"}
 #: The part of a refusal that names one thing alone.
 _OF_ONE = re.compile(r" \([^)]*\)")
 _OTHER_WAYS = (
@@ -99,7 +102,7 @@ def provision_command(  # noqa: PLR0913, PLR0917 - the options of a command
         )
     token = administrators_token(admin_token_file)
     order = Order(base_url=address, administrator=token, worlds=worlds, prefix=prefix, at_once=concurrency)
-    return _by_calls(order, settings(address, rate, concurrency), out)
+    return _by_calls(order, settings(address, rate, concurrency, out), out)
 
 
 def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
@@ -183,15 +186,18 @@ def _by_program(command: Sequence[str], base_url: str, worlds: int, prefix: str,
     "--admin-token-file", type=PLACE, required=True, help="File that holds an administrator's token and nothing else."
 )
 @click.option("--prefix", default=PREFIX, show_default=True, help="The prefix that was given to provision.")
-def sweep_command(base_url: str, admin_token_file: Path, prefix: str) -> int:
+@click.option(
+    "--target", type=PLACE, help="Profile that says how the service is reached: certificates, proxy, headers."
+)
+def sweep_command(base_url: str, admin_token_file: Path, prefix: str, target: Path | None) -> int:
     """Remove what `conformance provision` made on a service, and nothing else.
 
-    It is known by the mark in its names: neither profile nor list of what was made is needed. Ends with 0, with 6 when
-    something could not be removed, and with 8 when the service does not show what there is.
+    It is known by the mark in its names: neither the profile nor the list of what was made is needed. Ends with 0, with
+    6 when something could not be removed, and with 8 when the service does not show what there is.
     """
     _require_prefix(prefix)
     address, token = base_url_from(base_url, "--base-url"), administrators_token(admin_token_file)
-    with Client(settings(address, None, AT_ONCE)) as client:
+    with Client(settings(address, None, AT_ONCE, target)) as client:
         try:
             done = sweep(Calls(by_http(client), Made()), token, prefix, _say_removal, AT_ONCE)
         except RefusedError as error:
@@ -230,9 +236,16 @@ def administrators_token(file: Path) -> str:
     return token
 
 
-def settings(base_url: str, rate: float | None, concurrency: int) -> ClientSettings:
-    """Return the settings of a client that prepares a target."""
-    return ClientSettings(base_url=base_url, requests_per_second=rate, at_once=concurrency)
+def settings(base_url: str, rate: float | None, concurrency: int, profile: Path | None) -> ClientSettings:
+    """Return the settings of a client that prepares a target; a profile of the same address may say how to reach it."""
+    data = read_yaml(profile) if profile is not None and profile.is_file() else None
+    found = ClientSettings(base_url=base_url, at_once=concurrency)
+    if isinstance(data, dict) and data.get("base_url") == base_url and not _WAY.isdisjoint(data):
+        # The keys of a gateway are sent to no other address.
+        way = {key: data[key] for key in (*_WAY, "secrets") if key in data}
+        known = profile_from_yaml({**way, "base_url": base_url, "actors": {}}, profile or Path())
+        found = known.client_settings(concurrency)
+    return replace(found, requests_per_second=rate)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,6 +28,11 @@ class ClientCertificate:
     key: str | None = None
     password: str | None = field(default=None, repr=False)
     """The password of the key."""
+
+    def load_into(self, context: ssl.SSLContext) -> None:
+        """Let connections show it; raise OSError when it cannot be read."""
+        # Without a password the library would ask for one at the terminal.
+        context.load_cert_chain(self.file, self.key, self.password or "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,19 +85,28 @@ def without_userinfo(url: str) -> str:
 
 
 def certificates_from(given: str | bool, source: str) -> str | bool:  # noqa: FBT001 - what the profile says
-    """Return what verifies certificates; raise UsageError when it is a file that does not exist."""
+    """Return what verifies certificates; raise UsageError when it is a file that does not exist or no such one."""
     if isinstance(given, str):
         _require_file(given, source)
+        try:
+            ssl.create_default_context(cafile=given)
+        except OSError as error:
+            raise UsageError(f"{source}: the certificates in {given} cannot be read: {error}.") from error
     return given
 
 
 def client_certificate_from(given: Mapping[str, str] | None, source: str) -> ClientCertificate | None:
-    """Return the client's own certificate, if it has one; raise UsageError when one of its files does not exist."""
+    """Return the client's own certificate, if it has one; raise UsageError when one of its files cannot be read."""
     if given is None:
         return None
     for name in given.keys() & {"file", "key"}:
         _require_file(given[name], source)
-    return ClientCertificate(**given)
+    found = ClientCertificate(**given)
+    try:
+        found.load_into(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    except OSError as error:
+        raise UsageError(f"{source}: the client certificate {found.file} cannot be read: {error}.") from error
+    return found
 
 
 def proxy_from(given: str | None, source: str) -> str | None:

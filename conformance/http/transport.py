@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import httpcore
 import httpx
 
-from conformance.errors import UsageError
 from conformance.http.exchange import READING
 from conformance.http.network import WITHOUT_END, Deadline, Network, Stream
 from conformance.http.redaction import beginning
@@ -80,7 +79,7 @@ class Transport(httpx.BaseTransport):
     """
 
     def __init__(self, settings: ClientSettings) -> None:
-        """Prepare connections; nothing is sent yet. Raise UsageError when a certificate cannot be read."""
+        """Prepare connections; nothing is sent yet."""
         self._settings = settings
         self._deadline = Deadline()
         self._network = Network(self._deadline)
@@ -170,21 +169,14 @@ class Transport(httpx.BaseTransport):
         """The TLS settings, created at their first use because reading the authorities takes time."""
         context, own = self._trusted(), self._settings.client_certificate
         if own is not None:
-            try:
-                # Without a password the library would ask for one at the terminal.
-                context.load_cert_chain(own.file, own.key, own.password or "")
-            except OSError as error:
-                raise UsageError(f"The client certificate {own.file} cannot be read: {error}.") from error
+            own.load_into(context)
         return context
 
     def _trusted(self) -> ssl.SSLContext:
         known = self._settings.certificates
         if not isinstance(known, str):
             return httpx.create_ssl_context(verify=known, trust_env=False)
-        try:
-            return ssl.create_default_context(cafile=known)
-        except OSError as error:
-            raise UsageError(f"The certificates in {known} cannot be read: {error}.") from error
+        return ssl.create_default_context(cafile=known)
 
 
 def in_short(error: Exception) -> str:
@@ -195,7 +187,8 @@ def in_short(error: Exception) -> str:
 
 def _as_httpx(error: Exception) -> httpx.TransportError:
     kind = next(known for known in _ERRORS if isinstance(error, known))
-    return _ERRORS[kind](in_short(error))
+    advice = "; if it is of an authority of yours, name its file in the profile (certificates: FILE)"
+    return _ERRORS[kind](in_short(error) + (advice if "CERTIFICATE_VERIFY_FAILED" in str(error) else ""))
 
 
 def _whole_body(request: httpcore.Request, response: httpcore.Response, most: int) -> bytes:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance import __version__
+from conformance.cli.provision import settings
 from conformance.contract.yaml_files import first_problem
 from conformance.errors import UsageError
 from conformance.http.client import Client
@@ -163,6 +164,23 @@ def test_a_certificate_file_without_certificates_is_reported_at_once(tmp_path: P
     (tmp_path / "none.pem").write_text("none", encoding="ascii")
     with pytest.raises(UsageError, match=r"none\.pem cannot be read"):
         client_of("https://127.0.0.1:9", certificates=str(tmp_path / "none.pem"))
+
+
+def test_what_prepares_a_target_reaches_it_as_its_profile_says(
+    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a staging server with an authority of its own, behind a gateway; no other host gets the gateway's key."""
+    monkeypatch.setenv("KEY", GATEWAY_KEY)
+    file, seen = tmp_path / "target.yaml", Seen()
+    with serving(seen, authority.server()) as target:
+        keys = f'certificates: {authority.file}\nheaders: {{X-Gateway-Key: "${{KEY}}"}}\n'
+        for address, is_reached in ((target.base_url, True), ("https://other.example", False)):
+            file.write_text(f"base_url: {address}\n{keys}", encoding="utf-8")
+            with Client(settings(target.base_url, None, 1, file)) as client:
+                answer = client.send(MAINTAINER, "GET", "/version")
+            assert (answer.status is not None) is is_reached
+            assert is_reached or "certificates: FILE" in (answer.problem or "")
+    assert len(seen.calls) == 1
 
 
 def test_the_token_is_not_sent_to_a_target_with_an_untrusted_certificate(authority: Authority) -> None:
