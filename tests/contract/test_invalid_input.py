@@ -323,7 +323,7 @@ def content(prepared: Arranged, answer: Answer) -> Any:
 
 
 def nobodys(prepared: Arranged, parameter: Parameter) -> tuple[int | str, ...]:
-    """Return values that name nothing: unused numbers, too small ones, one beyond 32 bits, and extended ones.
+    """Return values that name nothing: unused numbers, too small ones, one beyond 32 or 64 bits, and extended ones.
 
     The extended ones are a right path or a right number with something appended; the latter is a path that nothing has,
     and no number.
@@ -334,7 +334,8 @@ def nobodys(prepared: Arranged, parameter: Parameter) -> tuple[int | str, ...]:
     is_number_alone = parameter.place == "path" and parameter.name != "id"
     longer = [*([by_path] if by_path else []), *([right] if by_path or is_number_alone else [])]
     ids = ids_that_are_no_iids(prepared) if parameter.name == "merge_request_iid" else ()
-    beyond = 2**32 + (right if isinstance(right, int) else UNUSED_ID)
+    # Reads and writes look things up in the same way, so that each of them needs one of the two.
+    beyond = 2 ** (64 if prepared.operation.is_read else 32) + (right if isinstance(right, int) else UNUSED_ID)
     extended = [f"{known}-conformance-none" for known in longer]
     return (UNUSED_ID, -1 if right == 0 or counts_from_zero() else 0, beyond, *extended, *ids)
 
