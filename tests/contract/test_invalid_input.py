@@ -327,7 +327,7 @@ def content(prepared: Arranged, answer: Answer) -> Any:
 
 
 def nobodys(prepared: Arranged, parameter: Parameter) -> tuple[int | str, ...]:
-    """Return values that name nothing: unused numbers, too small ones, one beyond 32 bits, and extended ones.
+    """Return values that name nothing: unused numbers, too small ones, one beyond 32 or 64 bits, and extended ones.
 
     The extended ones are a right path or a right number with something appended; the latter is a path that nothing has.
     """
@@ -336,7 +336,8 @@ def nobodys(prepared: Arranged, parameter: Parameter) -> tuple[int | str, ...]:
     by_path = prepared.by_path.path_values["id"] if prepared.by_path and parameter.name == "id" else None
     longer = (f"{by_path}-conformance-none", f"{right}-conformance-none") if by_path else ()
     ids = ids_that_are_no_iids(prepared) if parameter.name == "merge_request_iid" else ()
-    beyond = 2**32 + (right if isinstance(right, int) else UNUSED_ID)
+    # Reads and writes look things up in the same way, so that each of them needs one of the two.
+    beyond = 2 ** (64 if prepared.operation.is_read else 32) + (right if isinstance(right, int) else UNUSED_ID)
     return (UNUSED_ID, -1 if right == 0 or counts_from_zero() else 0, beyond, *longer, *ids)
 
 

@@ -19,6 +19,24 @@ SETTINGS = "/projects/:id/merge_request_approval_setting"
 CUT_AT = 100
 
 
+# -- what names nothing ------------------------------------------------------------------------------------------------
+
+
+@fault("job-token-scope.unknown-project", operation="getJobTokenScope")
+def numbers_beyond_64_bits_break_the_search_for_a_project(service: Service) -> None:
+    """A project whose number has more than 64 bits is searched for in a column that holds no such number."""
+
+    def make(find: Any) -> Any:
+        def narrow(reference: str) -> Any:
+            if reference.isdigit():
+                int(reference).to_bytes(8)
+            return find(reference)
+
+        return narrow
+
+    around(service.identities, "find_project", make)
+
+
 # -- beside it ---------------------------------------------------------------------------------------------------------
 
 
