@@ -103,16 +103,18 @@ def _sent_body(data: Any) -> Any:
 
 
 def _response_body(content: Any) -> bytes | None:
-    """Return the body of an answer; None when the recording has none."""
+    """Return the body of an answer; None when the recording has none, or only a part of it."""
     if not isinstance(content, dict) or not isinstance(content.get("text"), str):
         return None
     text: str = content["text"]
-    if content.get("encoding") != "base64":
-        return text.encode("utf-8", "surrogatepass")
     try:
-        return base64.b64decode(text, validate=True)
+        is_encoded = content.get("encoding") == "base64"
+        body = base64.b64decode(text, validate=True) if is_encoded else text.encode("utf-8", "surrogatepass")
     except (binascii.Error, ValueError):
         return None
+    size = content.get("size")
+    is_cut = isinstance(size, int | Decimal) and len(body) < size
+    return body if not is_cut or as_json(body) is not None else None
 
 
 def as_json(text: str | bytes) -> Any:

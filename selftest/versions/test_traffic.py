@@ -327,6 +327,15 @@ def test_a_response_whose_body_was_not_recorded_is_not_judged(tmp_path: Path) ->
     assert (report.calls, report.judged, dict(report.found)) == (1, 0, {})
 
 
+@pytest.mark.parametrize("text", ["", '{"inbound_enabled": tr'])
+def test_a_response_of_which_only_a_part_was_recorded_is_not_judged(tmp_path: Path, text: str) -> None:
+    entry = call("GET", "/projects/7/job_token_scope", 200, text)
+    assert violations(linted(tmp_path, entry, as_of="17.7"))
+    entry["response"]["content"]["size"] = 2_000_000
+    report = linted(tmp_path, entry, as_of="17.7")
+    assert (report.calls, report.judged, dict(report.found)) == (1, 0, {})
+
+
 def test_refusals_are_not_judged(tmp_path: Path) -> None:
     refused = [call("GET", "/projects/7/job_token_scope", status, "<html>") for status in (401, 403, 404, 500, 302)]
     assert not linted(tmp_path, *refused, as_of="17.7").found
