@@ -59,6 +59,25 @@ CASES = {
         "15.9",
         (Use.DEPRECATED, "POST /projects/{id}/approvals sends approvals_before_merge"),
     ),
+    "a parameter in a form of several parts": (
+        call(
+            "POST",
+            "/projects/7/approvals",
+            201,
+            CONFIGURATION,
+            sent={
+                "mimeType": "multipart/form-data; boundary=x",
+                "text": '--x\r\nContent-Disposition: form-data; name="approvals_before_merge"\r\n\r\n2\r\n--x--\r\n',
+            },
+        ),
+        "14.0",
+        (Use.DEPRECATED, "POST /projects/{id}/approvals sends approvals_before_merge"),
+    ),
+    "a deprecated value in the query": (
+        call("POST", "/projects/7/approval_rules?report_type=license_scanning", 201),
+        "15.9",
+        (Use.DEPRECATED, "POST /projects/{id}/approval_rules sends report_type = license_scanning"),
+    ),
     "a parameter among the fields of a form": (
         call(
             "POST",
