@@ -14,6 +14,7 @@ import pytest
 from conformance.cli.parameters import FORM, PLACE, shared_with_pytest
 from conformance.contract import Contract, Version
 from conformance.errors import ConformanceError, ExitCode, StoppedError, TargetError, UsageError
+from conformance.http.client import Client
 from conformance.reports import READINESS, render_all, set_aside
 from conformance.results.reading import read_record
 from conformance.results.recorder import add_readiness
@@ -23,6 +24,7 @@ from conformance.runner.options import OPTIONS, Options
 from conformance.runner.precautions import when_terminated
 from conformance.runner.session import Session
 from conformance.target.profile import AUTO
+from conformance.target.version import contradiction
 from conformance.versions.har import LONGEST
 from conformance.versions.readiness import Readiness, Ready, affected, assess, in_words, interval
 from conformance.versions.traffic import Found, TrafficLint, TrafficReport
@@ -167,11 +169,23 @@ def readiness(*, start: str | None, end: str, **given: Any) -> int:
     older, newer = interval(session.version, end, "--to")
     options = replace(session.options, version=str(older), seed=session.seed)
     found = readiness_of(Comparison(options, session.folder), older, newer)
+    _warn_of_another_version(session)
     page = session.folder / f"as-of-{newer}" / "results.jsonl"
     file = write_readiness(found, session.folder, page)
     click.echo(in_words(found))
     click.echo(f"\nReport: {page.parent / 'index.html'}, {file}")
     return _CODES[found.verdict]
+
+
+def _warn_of_another_version(session: Session) -> None:
+    """Warn when the target reports another version than the one to upgrade from: the rows between them may be wrong."""
+    profile = session.profile
+    if profile is None or profile.asks_version:
+        return
+    with Client(profile.client_settings()) as client:
+        told = contradiction(profile, client)
+    if told is not None:
+        click.echo(f"Warning: {told}", err=True)
 
 
 def after_run(session: Session, end: str) -> None:

@@ -68,11 +68,17 @@ def har_entries(file: Path) -> Iterator[HarEntry]:
         raise UsageError(f"Cannot read {file}: {error.strerror or error}.") from error
     except (ijson.JSONError, ValueError) as error:
         # The text after the first line is a piece of the file, which may contain tokens.
-        reason = next(iter(str(error).splitlines()), "").strip(" .") or "it is empty"
+        reason = next(iter(_said(error).splitlines()), "").strip(" .") or "it is empty"
         whole = f" after {plural(number, 'entry', 'entries')}" if number else ""
         raise UsageError(f"{file} is not a HAR file: the JSON is broken{whole} ({reason}).") from error
     if not walk.has_entries:
         raise UsageError(f"{file} is not a HAR file: it has no log.entries.")
+
+
+def _said(error: Exception) -> str:
+    """Return what an error says; the parser says it as bytes, if the piece of the file in it is no text."""
+    said = error.args[0] if error.args else ""
+    return said.decode(errors="replace") if isinstance(said, bytes) else str(said)
 
 
 class _Walk:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from dataclasses import dataclass
 from decimal import Decimal
 from http import HTTPStatus
@@ -26,6 +27,7 @@ _LONGEST_ADDRESS = 2**16
 _HEAVIEST = 20_000
 _PROPERTIES = 20
 _ENTRIES_OF_A_LIST = 100
+_NAME_OF_PART = re.compile(r'form-data; name="([^"]+)"', re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,22 +99,36 @@ def _sent_body(data: Any) -> Any:
     text = data.get("text")
     if not isinstance(text, str) or not text:
         return None
-    if "form-urlencoded" in str(data.get("mimeType", "")):
+    kind = str(data.get("mimeType", ""))
+    if "form-urlencoded" in kind:
         return {name.removesuffix("[]"): value for name, value in parse_qsl(text, keep_blank_values=True)}
-    return as_json(text)
+    return _fields_in_parts(text) if "multipart/form-data" in kind else as_json(text)
+
+
+def _fields_in_parts(text: str) -> dict[str, str]:
+    """Return the fields of a form that was sent in parts, as `curl --form` does."""
+    fields = {}
+    for part in text.replace("\r\n", "\n").split("\n--"):
+        head, _, value = part.partition("\n\n")
+        named = _NAME_OF_PART.search(head)
+        if named:
+            fields[named[1].removesuffix("[]")] = value
+    return fields
 
 
 def _response_body(content: Any) -> bytes | None:
-    """Return the body of an answer; None when the recording has none."""
+    """Return the body of an answer; None when the recording has none, or only a part of it."""
     if not isinstance(content, dict) or not isinstance(content.get("text"), str):
         return None
     text: str = content["text"]
-    if content.get("encoding") != "base64":
-        return text.encode("utf-8", "surrogatepass")
     try:
-        return base64.b64decode(text, validate=True)
+        is_encoded = content.get("encoding") == "base64"
+        body = base64.b64decode(text, validate=True) if is_encoded else text.encode("utf-8", "surrogatepass")
     except (binascii.Error, ValueError):
         return None
+    size = content.get("size")
+    is_cut = isinstance(size, int | Decimal) and len(body) < size
+    return body if not is_cut or as_json(body) is not None else None
 
 
 def as_json(text: str | bytes) -> Any:

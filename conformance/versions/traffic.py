@@ -156,13 +156,12 @@ class TrafficLint:
     def _sent(self, operation: Operation, call: Recorded) -> Iterator[Found]:
         body = call.body if isinstance(call.body, dict) else {}
         known = {parameter.name: parameter for parameter in operation.parameters}
-        for name in {*call.query, *body}:
+        for name, value in {**call.query, **body}.items():
             place, what = f"{operation.id}.{name}", f"{operation.label} sends {name}"
             if name in known and known[name].schema.get("deprecated"):
                 detail = f"it is deprecated at every version: {known[name].schema.get('description', '')}"
                 yield Found(Use.DEPRECATED, what, detail)
             yield from self._changes(place, what)
-            value = body.get(name)
             if isinstance(value, str):
                 yield from self._changes(f"{place}={value}", f"{what} = {value}")
 

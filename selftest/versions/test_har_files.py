@@ -72,6 +72,14 @@ def test_a_file_that_is_not_a_har_file_ends_with_one_message(
         assert len(outcome.err.strip().splitlines()) == 1
 
 
+def test_the_message_about_a_broken_file_has_no_piece_of_it(tmp_path: Path) -> None:
+    (tmp_path / "broken.har").write_bytes(b'{"log": {"entries": [{"a": "glpat-secret", "b": "\xff"}]}}')
+    with pytest.raises(UsageError) as raised:
+        TrafficLint(Contract.load(), None).read(tmp_path / "broken.har")
+    assert "secret" not in str(raised.value)
+    assert "invalid bytes in UTF8 string)" in str(raised.value)
+
+
 @pytest.mark.parametrize("name", ["absent.har", "."])
 def test_a_file_that_cannot_be_read_ends_with_4(conformance: Callable[..., Any], name: str) -> None:
     outcome = conformance("lint-traffic", name)

@@ -248,6 +248,17 @@ def test_a_run_reports_beside_its_own_verdict_what_an_upgrade_would_meet(
     assert "Upgrade to 18.0" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
 
 
+def test_another_version_than_the_target_reports_is_warned_of(
+    conformance: Callable[..., Any], write_profile: Callable[..., Path]
+) -> None:
+    """With a mistaken version the wrong rows of the table are compared, and the result looks like any other."""
+    with serving() as (service, base_url):
+        write_profile(service, base_url, version="auto")
+        outcome = conformance("readiness", "--target", "target.yaml", "--from", "17.1", "--to", "17.4", "--out", "out")
+    assert "declared to have version 17.1" in outcome.err, outcome.text
+    assert "says that it has 17.7.0" in outcome.err
+
+
 BRIEF = ("run", "--requirement", "versions.repository-tree.missing-path", "--ready-for", "18.0", "--out", "out")
 
 

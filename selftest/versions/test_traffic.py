@@ -59,6 +59,25 @@ CASES = {
         "15.9",
         (Use.DEPRECATED, "POST /projects/{id}/approvals sends approvals_before_merge"),
     ),
+    "a parameter in a form of several parts": (
+        call(
+            "POST",
+            "/projects/7/approvals",
+            201,
+            CONFIGURATION,
+            sent={
+                "mimeType": "multipart/form-data; boundary=x",
+                "text": '--x\r\nContent-Disposition: form-data; name="approvals_before_merge"\r\n\r\n2\r\n--x--\r\n',
+            },
+        ),
+        "14.0",
+        (Use.DEPRECATED, "POST /projects/{id}/approvals sends approvals_before_merge"),
+    ),
+    "a deprecated value in the query": (
+        call("POST", "/projects/7/approval_rules?report_type=license_scanning", 201),
+        "15.9",
+        (Use.DEPRECATED, "POST /projects/{id}/approval_rules sends report_type = license_scanning"),
+    ),
     "a parameter among the fields of a form": (
         call(
             "POST",
@@ -324,6 +343,15 @@ def test_responses_in_base64_are_read(tmp_path: Path) -> None:
 
 def test_a_response_whose_body_was_not_recorded_is_not_judged(tmp_path: Path) -> None:
     report = linted(tmp_path, call("GET", "/projects/7/job_token_scope", 200), as_of="17.7")
+    assert (report.calls, report.judged, dict(report.found)) == (1, 0, {})
+
+
+@pytest.mark.parametrize("text", ["", '{"inbound_enabled": tr'])
+def test_a_response_of_which_only_a_part_was_recorded_is_not_judged(tmp_path: Path, text: str) -> None:
+    entry = call("GET", "/projects/7/job_token_scope", 200, text)
+    assert violations(linted(tmp_path, entry, as_of="17.7"))
+    entry["response"]["content"]["size"] = 2_000_000
+    report = linted(tmp_path, entry, as_of="17.7")
     assert (report.calls, report.judged, dict(report.found)) == (1, 0, {})
 
 

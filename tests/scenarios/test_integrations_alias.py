@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.suite.arrange.integrations import (
+    EVENTS,
     NEWER_NAME,
     OLDER_NAME,
     borrowed,
     comparable,
+    entries,
     given_disabled,
     given_set_up,
+    has,
     integrations_path,
     offering,
     set_up,
@@ -177,6 +180,16 @@ def slugs_in(answer: Answer) -> list[str]:
     return sorted(str(entry.get("slug")) for entry in listed if isinstance(entry, dict))
 
 
+def switched(caller: Caller, path: Path, integration: Fixture) -> list[str]:
+    """Return the flags that can be switched on and off by the newer name, all of them together."""
+    flags = [name for name in (*EVENTS, "vulnerability_events") if has(integration, name)]
+    for wanted in (True, False):
+        answer = set_up(caller, path, integration, **dict.fromkeys(flags, wanted))
+        listed = entries(caller, path).get(slug_of(integration), {}) if answer.is_served else {}
+        flags = [name for name in flags if listed.get(name) is wanted]
+    return flags
+
+
 def test_what_is_done_by_the_older_name_shows_by_the_newer_one(
     maintainer: Caller,
     project: Fixture,
@@ -189,10 +202,12 @@ def test_what_is_done_by_the_older_name_shows_by_the_newer_one(
     name, value = integration.get("distinctive_name"), integration.get("distinctive_value")
     settings = {**settings_of(integration), **({name: value} if name and value else {})}
     with borrowed(maintainer, path, integration):
+        flags = ["push_events", *switched(maintainer, path, integration)]
         with verifies("integrations.alias.set-up-shows"):
             for wanted in (True, False, True):
-                through(maintainer, "PUT", older / slug, json={**settings, "push_events": wanted}).given_served()
-                maintainer.whole_list(path).must_contain(slug=slug, push_events=wanted)
+                sent = dict.fromkeys(flags, wanted)
+                through(maintainer, "PUT", older / slug, json={**settings, **sent}).given_served()
+                maintainer.whole_list(path).must_contain(slug=slug, **sent)
         for one in dict.fromkeys((older, named_otherwise(older, project, maintainer))):
             through(maintainer, "PUT", one / slug, json=settings).given_served()
             listed, before = maintainer.whole_list(path), maintainer.get(path / slug)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import altering, answering, replacing
+from conformance.proof.tampering import altering, answering, bodies, replacing
 from conformance.reference.http import Response
 
 if TYPE_CHECKING:
@@ -23,6 +23,17 @@ def newer_name_forgets_an_integration(service: Service) -> None:
         response.content = content[1:]
 
     altering(service, "GET /projects/:id/integrations", forget)
+
+
+@fault("integrations.alias.set-up-shows", version="16.4")
+def older_name_ignores_what_came_after_the_newer_one(service: Service) -> None:
+    """The older name takes only parameters from before 16.4: vulnerability_events has no effect there."""
+    ignored = "vulnerability_events"
+    bodies(
+        service,
+        "PUT /projects/:id/services/:slug",
+        lambda sent: {name: value for name, value in sent.items() if name != ignored},
+    )
 
 
 @fault("versions.repository-tree.missing-path")
