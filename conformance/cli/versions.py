@@ -23,8 +23,8 @@ from conformance.runner.location import suite_arguments
 from conformance.runner.options import OPTIONS, Options
 from conformance.runner.precautions import when_terminated
 from conformance.runner.session import Session
+from conformance.target.check import doubted_version
 from conformance.target.profile import AUTO
-from conformance.target.version import contradiction
 from conformance.versions.har import LONGEST
 from conformance.versions.readiness import Readiness, Ready, affected, assess, in_words, interval
 from conformance.versions.traffic import Found, TrafficLint, TrafficReport
@@ -180,12 +180,11 @@ def readiness(*, start: str | None, end: str, **given: Any) -> int:
 def _warn_of_another_version(session: Session) -> None:
     """Warn when the target reports another version than the one to upgrade from: the rows between them may be wrong."""
     profile = session.profile
-    if profile is None or profile.asks_version:
+    if profile is None:
         return
     with Client(profile.client_settings()) as client:
-        told = contradiction(profile, client)
-    if told is not None:
-        click.echo(f"Warning: {told}", err=True)
+        for found in doubted_version(profile, client):
+            click.echo(f"Warning: {found.place}: {found.detail}.", err=True)
 
 
 def after_run(session: Session, end: str) -> None:

@@ -63,7 +63,7 @@ def check_profile(profile: Profile, client: Client, worlds: Iterable[int] = (0,)
 
 def _look(profile: Profile, client: Client, numbers: Sequence[int]) -> tuple[Finding, ...]:
     """Run all checks once."""
-    looks: list[tuple[str, Callable[[], Iterable[Finding]]]] = [("", partial(_version, profile, client))]
+    looks: list[tuple[str, Callable[[], Iterable[Finding]]]] = [("", partial(doubted_version, profile, client))]
     for number in numbers:
         before = f"worlds[{number - 1}]." if number else ""
         looks += [(before, look) for look in _looks(profile.in_world(number), client)]
@@ -128,7 +128,8 @@ def _too_few(profile: Profile) -> Iterator[Finding]:
 # -- actors ------------------------------------------------------------------------------------------------------------
 
 
-def _version(profile: Profile, client: Client) -> Iterator[Finding]:
+def doubted_version(profile: Profile, client: Client) -> Iterator[Finding]:
+    """Yield a finding if the target reports another version than the one that is declared."""
     if profile.version is None or profile.asks_version:
         return
     said = ask_version(profile, client)

@@ -255,8 +255,8 @@ def test_another_version_than_the_target_reports_is_warned_of(
     with serving() as (service, base_url):
         write_profile(service, base_url, version="auto")
         outcome = conformance("readiness", "--target", "target.yaml", "--from", "17.1", "--to", "17.4", "--out", "out")
-    assert "declared to have version 17.1" in outcome.err, outcome.text
-    assert "says that it has 17.7.0" in outcome.err
+    assert "version: 17.1" in outcome.err, outcome.text
+    assert "the target says 17.7.0" in outcome.err
 
 
 BRIEF = ("run", "--requirement", "versions.repository-tree.missing-path", "--ready-for", "18.0", "--out", "out")
