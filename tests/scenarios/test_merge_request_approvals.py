@@ -182,7 +182,7 @@ def test_an_approval_counts_in_the_rule_that_names_its_caller(
     )
     beyond = approved_beyond(maintainer, review, rule["id"], me)
     left_to_others("merge-request-approvals.approve.keeps-others", "merge-request-approvals.approve.lists-caller")
-    left_to_others("merge-request-approvals.approve.left-never-rises")
+    left_to_others("merge-request-approvals.approve.left-never-rises", "merge-request-approvals.unapprove.keeps-others")
     if beyond is not None:
         shown, wanted = beyond.shown, beyond.wanted
         with verifies("merge-request-approvals.approve.keeps-others", "merge-request-approvals.approve.lists-caller"):
@@ -190,6 +190,8 @@ def test_an_approval_counts_in_the_rule_that_names_its_caller(
             must(len(set(shown)) == len(shown), "each of them once, whatever it counts for", str(shown))
         with verifies("merge-request-approvals.approve.left-never-rises"):
             must(beyond.left <= beyond.was_left, f"approvals_left <= {beyond.was_left}", str(beyond.left))
+        with verifies("merge-request-approvals.unapprove.keeps-others"):
+            must(me in beyond.kept, f"user {me}, whom the same rule names, in approved_by", str(beyond.kept))
     status = status_of(maintainer, review)
     within = approvals_left(status) <= int(status.get("approvals_required") or 0)
     observe(
@@ -206,6 +208,8 @@ class Beyond:
     shown: list[int]
     was_left: int
     left: int
+    kept: list[int]
+    """Who has approved after that one was taken back."""
 
 
 def approved_beyond(reader: Caller, review: Path, rule: int, first: int) -> Beyond | None:
@@ -225,7 +229,10 @@ def approved_beyond(reader: Caller, review: Path, rule: int, first: int) -> Beyo
             return None
         wanted = sorted({*approvers_in(before), user_id(other)})
         shown = settled(lambda: approvers_of(reader, review), wanted)
-        return Beyond(wanted, shown, approvals_left(before), approvals_left(status_of(reader, review)))
+        left = approvals_left(status_of(reader, review))
+        if not other.post(review / "unapprove").is_served:
+            return Beyond(wanted, shown, approvals_left(before), left, shown)
+        return Beyond(wanted, shown, approvals_left(before), left, approvers_of(reader, review))
 
 
 def counted(reader: Caller, path: Path, number: int) -> list[int]:
@@ -293,15 +300,21 @@ def test_approving_twice_lists_the_caller_once(review: Path, maintainer: Caller,
 def test_how_a_developer_outside_the_rules_is_answered(
     maintainer: Caller, developer: Caller, project: Fixture, merge_request: Fixture
 ) -> None:
-    """Who may approve is open, and so is the result: both are recorded, and nothing is judged."""
+    """Who may approve is open, and so is the result: both are recorded. Whoever is listed may take it back."""
     path = merge_request_path(project, merge_request)
     given_open(maintainer, path)
+    left_to_others("merge-request-approvals.unapprove.answer", "merge-request-approvals.unapprove.caller-is-gone")
     with approvals_put_back(maintainer, path, developer):
         answer, listed = developer.post(path / "approve"), ""
         if answer.is_served:
             is_listed = user_id(developer) in approvers_of(maintainer, path)
             listed = ", and is listed" if is_listed else ", and is not listed"
-            developer.post(path / "unapprove")  # even if it is not listed: nothing else would remove it
+            undone = developer.post(path / "unapprove")  # even if it is not listed: nothing else would remove it
+            if is_listed:
+                with verifies("merge-request-approvals.unapprove.answer", go_on=True):
+                    undone.must_be_served()
+                with verifies("merge-request-approvals.unapprove.caller-is-gone", go_on=True):
+                    must_not_be_approved_by(maintainer, path, user_id(developer))
         observe(
             "merge-request-approvals.approve.by-developer-outside-rules",
             f"the approval of a developer whom no rule names answers {answer.status}{listed}",
@@ -345,6 +358,8 @@ def test_an_approval_can_be_taken_back_and_given_again(
     with verifies("merge-request-approvals.unapprove.keeps-others"):
         must_be_approved_by(maintainer, joint_review, *before, user_id(approver))
     approver.post(joint_review / "unapprove").given_served()
+    with verifies("merge-request-approvals.unapprove.without-approval", go_on=True):
+        approver.post(joint_review / "unapprove").must_not_break()  # nor does it approve, or withdraw anything else
     second_approver.post(joint_review / "approve").given_served()
     with verifies("merge-request-approvals.approve.keeps-others"):
         must_be_approved_by(maintainer, joint_review, *before, user_id(second_approver))
@@ -380,13 +395,17 @@ def test_unapproving_without_an_approval_changes_nothing(
 ) -> None:
     """Approvals of one or two others, if a maintainer may approve as well."""
     second_approver.post(joint_review / "approve").given_served()
-    given(user_id(second_approver) in approvers_of(maintainer, joint_review), "the other approval does not show")
+    listed = approvers_of(maintainer, joint_review)
+    given(user_id(second_approver) in listed, "the other approval does not show")
     also = maintainer.post(joint_review / "approve")
     with (
         verifies("merge-request-approvals.unapprove.without-approval"),
         unchanged(lambda: approvers_of(maintainer, joint_review), "approved_by"),
     ):
         answer = approver.post(joint_review / "unapprove").must_not_break()
+        author = current_run().profile.actors.get("author")
+        if author is not None and author.id is not None and author.id not in listed:  # no more than anybody else
+            caller_named("author").post(joint_review / "unapprove").must_not_break()
     if also.is_served:
         maintainer.post(joint_review / "unapprove")
     observe(

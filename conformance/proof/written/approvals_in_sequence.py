@@ -1,0 +1,191 @@
+"""Faults of approvals that several people give and withdraw one after another, and of rules that name several."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.faults import fault
+from conformance.proof.tampering import around, beforehand, parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.reference import Service
+
+MERGE_REQUEST = "/projects/:id/merge_requests/:merge_request_iid"
+PROJECT_RULES = "/projects/:id/approval_rules"
+
+
+@fault("merge-request-approvals.approve.keeps-others")
+def no_more_are_listed_than_required(service: Service) -> None:
+    """The status lists no more people than approvals are required."""
+
+    def make(status: Callable[..., Any]) -> Any:
+        def cut(merge_request: Any, viewer: Any) -> Any:
+            shown = status(merge_request, viewer)
+            wanted = shown["approvals_required"]
+            return {**shown, "approved_by": shown["approved_by"][:wanted]} if wanted else shown
+
+        return cut
+
+    around(service.merge_request_approvals, "status", make)
+
+
+@fault("merge-request-approvals.approve.left-falls")
+def users_beside_a_group_do_not_count(service: Service) -> None:
+    """In a rule that names users and groups, only approvals of the groups' members count."""
+
+    def make(approvers: Callable[..., Any]) -> Any:
+        def of_groups(rule: Any, merge_request: Any) -> Any:
+            found = approvers(rule, merge_request)
+            return tuple(user for user in found if user not in rule.users) if rule.groups else found
+
+        return of_groups
+
+    around(service.merge_request_approvals, "approvers", make)
+
+
+@fault("merge-request-approvals.unapprove.keeps-others")
+def unapproving_withdraws_for_the_whole_rule(service: Service) -> None:
+    """Unapproving also withdraws the approvals of all whom the same rule names."""
+    approvals = service.merge_request_approvals
+
+    def make(remove: Callable[..., Any]) -> Any:
+        def remove_all(user: Any, merge_request: Any) -> None:
+            for rule in approvals.rules(merge_request):
+                eligible = service.approval_rules.eligible_approvers(rule)
+                for number in eligible if user.id in eligible else ():
+                    remove(service.identities.users[number], merge_request)
+            remove(user, merge_request)
+
+        return remove_all
+
+    around(approvals, "remove_approval", make)
+
+
+@fault("merge-request-approvals.unapprove.caller-is-gone")
+def only_whom_a_rule_names_may_unapprove(service: Service) -> None:
+    """The approval of somebody whom no rule names can be given, but not withdrawn, whatever the answer says."""
+    approvals = service.merge_request_approvals
+
+    def make(remove: Callable[..., Any]) -> Any:
+        def remove_named(user: Any, merge_request: Any) -> None:
+            eligible = service.approval_rules.eligible_approvers
+            if any(user.id in eligible(rule) for rule in approvals.rules(merge_request)):
+                remove(user, merge_request)
+
+        return remove_named
+
+    around(approvals, "remove_approval", make)
+
+
+@fault("merge-request-approvals.unapprove.without-approval")
+def unapproving_once_more_breaks(service: Service) -> None:
+    """Whoever has withdrawn an approval causes a server error by withdrawing it again."""
+    _breaking_without(service, "remove_approval", lambda user, merge_request: {(user.id, merge_request.id)})
+
+
+@fault("merge-request-approvals.unapprove.without-approval")
+def unapproving_after_a_reset_breaks(service: Service) -> None:
+    """Whoever withdraws an approval that a reset has cleared causes a server error."""
+    approvals = service.merge_request_approvals
+    _breaking_without(
+        service,
+        "clear_approvals",
+        lambda merge_request: {(one.user_id, merge_request.id) for one in approvals.approvals_of(merge_request)},
+    )
+
+
+def _breaking_without(service: Service, method: str, gone: Callable[..., set[tuple[int, int]]]) -> None:
+    """Break when somebody unapproves whose approval a method has removed."""
+    approvals, removed = service.merge_request_approvals, set[tuple[int, int]]()
+    beforehand(approvals, method, lambda *arguments: removed.update(gone(*arguments)))
+
+    def broken(merge_request: Any, caller: Any) -> None:
+        if (caller.id, merge_request.id) in removed and not approvals.approved_by(caller, merge_request):
+            raise LookupError("no such approval any more")
+
+    beforehand(approvals, "unapprove", broken)
+
+
+@fault("merge-request-approvals.unapprove.without-approval")
+def authors_clear_all_approvals(service: Service) -> None:
+    """Unapproving by the author of a merge request clears all of its approvals."""
+
+    def clear(merge_request: Any, caller: Any) -> None:
+        if caller.id == merge_request.author_id:
+            service.merge_request_approvals.clear_approvals(merge_request)
+
+    beforehand(service.merge_request_approvals, "unapprove", clear)
+
+
+@fault("merge-request-approvals.reset.answer")
+def a_reset_of_nothing_breaks(service: Service) -> None:
+    """A reset causes a server error when nobody has approved."""
+
+    def broken(merge_request: Any) -> None:
+        if not service.merge_request_approvals.approvals_of(merge_request):
+            raise LookupError("nothing to reset")
+
+    beforehand(service.merge_request_approvals, "clear_approvals", broken)
+
+
+@fault("merge-request-approvals.approvals-are-separate")
+def an_approval_moves_between_projects(service: Service) -> None:
+    """Approving a merge request withdraws the caller's approvals in all other projects."""
+    approvals = service.merge_request_approvals
+
+    def elsewhere(user: Any, merge_request: Any) -> None:
+        for other in list(service.repositories.merge_requests.values()):
+            if other.project_id != merge_request.project_id:
+                approvals.remove_approval(user, other)
+
+    beforehand(approvals, "add_approval", elsewhere)
+
+
+@fault("merge-request-approvals.rules.create.usernames")
+def only_the_first_username_of_a_review_counts(service: Service) -> None:
+    """A creation of a merge request's rule takes only the first of several usernames."""
+    parameters(service, f"POST {MERGE_REQUEST}/approval_rules", _with_one("usernames"))
+
+
+@fault("project-approval-rules.create.usernames")
+def only_the_first_username_counts(service: Service) -> None:
+    """A creation of a project's rule takes only the first of several usernames."""
+    parameters(service, f"POST {PROJECT_RULES}", _with_one("usernames"))
+
+
+@fault("project-approval-rules.create.protected-branch-ids")
+def only_the_first_branch_counts(service: Service) -> None:
+    """A creation of a project's rule takes only the first of several protected branches."""
+    parameters(service, f"POST {PROJECT_RULES}", _with_one("protected_branch_ids"))
+
+
+def _with_one(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda values: {**values, name: values[name][:1]} if isinstance(values.get(name), list) else values
+
+
+@fault("project-approval-rules.create.user-ids")
+def whoever_makes_a_rule_is_left_out(service: Service) -> None:
+    """A creation of a project's rule leaves its caller out of the users."""
+
+    def make(create: Callable[..., Any]) -> Any:
+        def without_caller(project: Any, wanted: Any, caller: Any) -> Any:
+            others = tuple(number for number in wanted.user_ids or () if number != caller.id)
+            return create(project, replace(wanted, user_ids=others or None), caller)
+
+        return without_caller
+
+    around(service.project_approval_rules, "create_rule", make)
+
+
+@fault("project-approval-rules.create.values")
+def names_are_escaped_for_pages(service: Service) -> None:
+    """A creation of a project's rule escapes its name as for HTML."""
+    parameters(
+        service,
+        f"POST {PROJECT_RULES}",
+        lambda values: {**values, "name": escape(values["name"])} if isinstance(values.get("name"), str) else values,
+    )
