@@ -175,7 +175,11 @@ def test_an_approval_counts_in_the_rule_that_names_its_caller(
             lambda found: me in found,
             f"user {me} in a rule that names no other",
         )
-    approved = rule_in_state(state_of(maintainer, review), rule["id"]).get("approved")
+    state = state_of(maintainer, review)
+    with verifies("merge-request-approvals.state.overwritten", go_on=True):
+        said = state.get("approval_rules_overwritten")
+        must(said is True, "approval_rules_overwritten = true, approved or not", str(said))
+    approved = rule_in_state(state, rule["id"]).get("approved")
     observe(
         "merge-request-approvals.state.rule.approved-follows-approvals",
         f"approved is {approved} once as many of the rule's approvers approved as it requires",

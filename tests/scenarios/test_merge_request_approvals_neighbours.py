@@ -125,13 +125,15 @@ def test_rules_of_a_merge_request_leave_those_of_its_project(
     approver: Caller,
     second_approver: Caller,
 ) -> None:
-    created(maintainer, project_rules, user_ids=[user_id(approver)])
+    source = created(maintainer, project_rules, user_ids=[user_id(approver)])["id"]
     with (
         verifies("merge-request-approvals.rules.leave-project-rules"),
         unchanged(lambda: standings(maintainer, project_rules), "the rules of the project"),
     ):
         rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
         change = {"name": fresh_name(), "approvals_required": 5, **naming_only(second_approver)}
+        if not maintainer.list(merge_request_rules).having(id=source):
+            maintainer.put(merge_request_rules / source, change)  # it is no rule of the merge request
         maintainer.put(merge_request_rules / rule["id"], change).given_served()
         maintainer.delete(merge_request_rules / rule["id"]).given_served()
 

@@ -276,6 +276,13 @@ def test_usernames_name_users_beside_those_named_by_number(
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
+def test_the_older_of_two_rules_is_read_under_its_own_number(maintainer: Caller, project_rules: Path) -> None:
+    rules = [created(maintainer, project_rules) for _ in range(2)]
+    with verifies("project-approval-rules.read"):
+        for rule in rules:
+            maintainer.get(project_rules / rule["id"]).must_be(200).must_hold(id=rule["id"], name=rule["name"])
+
+
 def test_a_rule_is_the_same_alone_and_in_the_list(
     maintainer: Caller,
     project_rules: Path,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
 from conformance.proof.tampering import around, beforehand, parameters
+from conformance.reference.identity import Visibility
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -189,3 +190,68 @@ def names_are_escaped_for_pages(service: Service) -> None:
         f"POST {PROJECT_RULES}",
         lambda values: {**values, "name": escape(values["name"])} if isinstance(values.get("name"), str) else values,
     )
+
+
+@fault("merge-request-approvals.state.overwritten")
+def approved_rules_overwrite_no_longer(service: Service) -> None:
+    """Once somebody has approved, the rules of a merge request count as those of its project."""
+
+    def make(overwritten: Callable[..., bool]) -> Any:
+        approvals = service.merge_request_approvals
+        return lambda merge_request: overwritten(merge_request) and not approvals.approvals_of(merge_request)
+
+    around(service.merge_request_approval_rules, "overwritten", make)
+
+
+@fault("merge-request-approvals.rules.leave-project-rules")
+def rules_of_the_project_are_changed_through_reviews(service: Service) -> None:
+    """A merge request finds the rules of its project under their numbers, and changes them there."""
+
+    def make(find: Callable[..., Any]) -> Any:
+        def find_also(merge_request: Any, number: int) -> Any:
+            rule = service.approval_rules.rules.get(number)
+            inherited = rule in service.merge_request_approval_rules.project_rules(merge_request)
+            return rule if inherited else find(merge_request, number)
+
+        return find_also
+
+    around(service.merge_request_approval_rules, "find", make)
+
+
+@fault("project-approval-rules.update.group-ids.removes-others")
+def private_groups_pass_for_hidden(service: Service) -> None:
+    """A change keeps every private group, also where its caller may view it."""
+    groups = service.identities.groups
+
+    def make(after: Callable[..., tuple[int, ...]]) -> Any:
+        def kept(rule: Any, wanted: Any, caller: Any) -> tuple[int, ...]:
+            private = [number for number in rule.groups if groups[number].visibility is Visibility.PRIVATE]
+            left = after(rule, wanted, caller)
+            return left if wanted.remove_hidden_groups else tuple(dict.fromkeys((*left, *private)))
+
+        return kept
+
+    around(service.approval_rules, "groups_after", make)
+
+
+@fault("project-approval-rules.update.user-ids")
+def users_go_with_hidden_groups(service: Service) -> None:
+    """A change with remove_hidden_groups removes the users as well."""
+
+    def make(after: Callable[..., tuple[int, ...]]) -> Any:
+        return lambda rule, wanted, project: () if wanted.remove_hidden_groups else after(rule, wanted, project)
+
+    around(service.approval_rules, "users_after", make)
+
+
+@fault("project-approval-rules.delete.unknown-rule")
+def deleting_a_deleted_rule_breaks(service: Service) -> None:
+    """A project's rule that was deleted causes a server error when it is deleted again."""
+    gone: set[int] = set()
+    beforehand(service.approval_rules, "delete_rule", lambda rule: gone.add(rule.id))
+
+    def broken(_project: Any, number: int) -> None:
+        if number in gone:
+            raise LookupError("no such rule any more")
+
+    beforehand(service.project_approval_rules, "delete_rule", broken)
