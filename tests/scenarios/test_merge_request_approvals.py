@@ -186,7 +186,7 @@ def test_an_approval_counts_in_the_rule_that_names_its_caller(
     )
     beyond = approved_beyond(maintainer, review, rule["id"], me)
     left_to_others("merge-request-approvals.approve.keeps-others", "merge-request-approvals.approve.lists-caller")
-    left_to_others("merge-request-approvals.approve.left-never-rises", "merge-request-approvals.unapprove.keeps-others")
+    left_to_others("merge-request-approvals.approve.left-never-rises")
     if beyond is not None:
         shown, wanted = beyond.shown, beyond.wanted
         with verifies("merge-request-approvals.approve.keeps-others", "merge-request-approvals.approve.lists-caller"):
@@ -194,8 +194,6 @@ def test_an_approval_counts_in_the_rule_that_names_its_caller(
             must(len(set(shown)) == len(shown), "each of them once, whatever it counts for", str(shown))
         with verifies("merge-request-approvals.approve.left-never-rises"):
             must(beyond.left <= beyond.was_left, f"approvals_left <= {beyond.was_left}", str(beyond.left))
-        with verifies("merge-request-approvals.unapprove.keeps-others"):
-            must(me in beyond.kept, f"user {me}, whom the same rule names, in approved_by", str(beyond.kept))
     status = status_of(maintainer, review)
     within = approvals_left(status) <= int(status.get("approvals_required") or 0)
     observe(
@@ -212,8 +210,6 @@ class Beyond:
     shown: list[int]
     was_left: int
     left: int
-    kept: list[int]
-    """Who has approved after that one was taken back."""
 
 
 def approved_beyond(reader: Caller, review: Path, rule: int, first: int) -> Beyond | None:
@@ -233,10 +229,7 @@ def approved_beyond(reader: Caller, review: Path, rule: int, first: int) -> Beyo
             return None
         wanted = sorted({*approvers_in(before), user_id(other)})
         shown = settled(lambda: approvers_of(reader, review), wanted)
-        left = approvals_left(status_of(reader, review))
-        if not other.post(review / "unapprove").is_served:
-            return Beyond(wanted, shown, approvals_left(before), left, shown)
-        return Beyond(wanted, shown, approvals_left(before), left, approvers_of(reader, review))
+        return Beyond(wanted, shown, approvals_left(before), approvals_left(status_of(reader, review)))
 
 
 def counted(reader: Caller, path: Path, number: int) -> list[int]:

@@ -1,8 +1,7 @@
-"""Faults of approvals that several people give and withdraw one after another, and of rules that name several."""
+"""Faults of approvals that several people give and withdraw one after another, and of rules that two calls spoil."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
     from conformance.reference import Service
 
-MERGE_REQUEST = "/projects/:id/merge_requests/:merge_request_iid"
 PROJECT_RULES = "/projects/:id/approval_rules"
 
 
@@ -46,24 +44,6 @@ def users_beside_a_group_do_not_count(service: Service) -> None:
         return of_groups
 
     around(service.merge_request_approvals, "approvers", make)
-
-
-@fault("merge-request-approvals.unapprove.keeps-others")
-def unapproving_withdraws_for_the_whole_rule(service: Service) -> None:
-    """Unapproving also withdraws the approvals of all whom the same rule names."""
-    approvals = service.merge_request_approvals
-
-    def make(remove: Callable[..., Any]) -> Any:
-        def remove_all(user: Any, merge_request: Any) -> None:
-            for rule in approvals.rules(merge_request):
-                eligible = service.approval_rules.eligible_approvers(rule)
-                for number in eligible if user.id in eligible else ():
-                    remove(service.identities.users[number], merge_request)
-            remove(user, merge_request)
-
-        return remove_all
-
-    around(approvals, "remove_approval", make)
 
 
 @fault("merge-request-approvals.unapprove.caller-is-gone")
@@ -122,17 +102,6 @@ def authors_clear_all_approvals(service: Service) -> None:
     beforehand(service.merge_request_approvals, "unapprove", clear)
 
 
-@fault("merge-request-approvals.reset.answer")
-def a_reset_of_nothing_breaks(service: Service) -> None:
-    """A reset causes a server error when nobody has approved."""
-
-    def broken(merge_request: Any) -> None:
-        if not service.merge_request_approvals.approvals_of(merge_request):
-            raise LookupError("nothing to reset")
-
-    beforehand(service.merge_request_approvals, "clear_approvals", broken)
-
-
 @fault("merge-request-approvals.approvals-are-separate")
 def an_approval_moves_between_projects(service: Service) -> None:
     """Approving a merge request withdraws the caller's approvals in all other projects."""
@@ -144,42 +113,6 @@ def an_approval_moves_between_projects(service: Service) -> None:
                 approvals.remove_approval(user, other)
 
     beforehand(approvals, "add_approval", elsewhere)
-
-
-@fault("merge-request-approvals.rules.create.usernames")
-def only_the_first_username_of_a_review_counts(service: Service) -> None:
-    """A creation of a merge request's rule takes only the first of several usernames."""
-    parameters(service, f"POST {MERGE_REQUEST}/approval_rules", _with_one("usernames"))
-
-
-@fault("project-approval-rules.create.usernames")
-def only_the_first_username_counts(service: Service) -> None:
-    """A creation of a project's rule takes only the first of several usernames."""
-    parameters(service, f"POST {PROJECT_RULES}", _with_one("usernames"))
-
-
-@fault("project-approval-rules.create.protected-branch-ids")
-def only_the_first_branch_counts(service: Service) -> None:
-    """A creation of a project's rule takes only the first of several protected branches."""
-    parameters(service, f"POST {PROJECT_RULES}", _with_one("protected_branch_ids"))
-
-
-def _with_one(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    return lambda values: {**values, name: values[name][:1]} if isinstance(values.get(name), list) else values
-
-
-@fault("project-approval-rules.create.user-ids")
-def whoever_makes_a_rule_is_left_out(service: Service) -> None:
-    """A creation of a project's rule leaves its caller out of the users."""
-
-    def make(create: Callable[..., Any]) -> Any:
-        def without_caller(project: Any, wanted: Any, caller: Any) -> Any:
-            others = tuple(number for number in wanted.user_ids or () if number != caller.id)
-            return create(project, replace(wanted, user_ids=others or None), caller)
-
-        return without_caller
-
-    around(service.project_approval_rules, "create_rule", make)
 
 
 @fault("project-approval-rules.create.values")
