@@ -175,7 +175,11 @@ def test_an_approval_counts_in_the_rule_that_names_its_caller(
             lambda found: me in found,
             f"user {me} in a rule that names no other",
         )
-    approved = rule_in_state(state_of(maintainer, review), rule["id"]).get("approved")
+    state = state_of(maintainer, review)
+    with verifies("merge-request-approvals.state.overwritten", go_on=True):
+        said = state.get("approval_rules_overwritten")
+        must(said is True, "approval_rules_overwritten = true, approved or not", str(said))
+    approved = rule_in_state(state, rule["id"]).get("approved")
     observe(
         "merge-request-approvals.state.rule.approved-follows-approvals",
         f"approved is {approved} once as many of the rule's approvers approved as it requires",
@@ -293,15 +297,21 @@ def test_approving_twice_lists_the_caller_once(review: Path, maintainer: Caller,
 def test_how_a_developer_outside_the_rules_is_answered(
     maintainer: Caller, developer: Caller, project: Fixture, merge_request: Fixture
 ) -> None:
-    """Who may approve is open, and so is the result: both are recorded, and nothing is judged."""
+    """Who may approve is open, and so is the result: both are recorded. Whoever is listed may take it back."""
     path = merge_request_path(project, merge_request)
     given_open(maintainer, path)
+    left_to_others("merge-request-approvals.unapprove.answer", "merge-request-approvals.unapprove.caller-is-gone")
     with approvals_put_back(maintainer, path, developer):
         answer, listed = developer.post(path / "approve"), ""
         if answer.is_served:
             is_listed = user_id(developer) in approvers_of(maintainer, path)
             listed = ", and is listed" if is_listed else ", and is not listed"
-            developer.post(path / "unapprove")  # even if it is not listed: nothing else would remove it
+            undone = developer.post(path / "unapprove")  # even if it is not listed: nothing else would remove it
+            if is_listed:
+                with verifies("merge-request-approvals.unapprove.answer", go_on=True):
+                    undone.must_be_served()
+                with verifies("merge-request-approvals.unapprove.caller-is-gone", go_on=True):
+                    must_not_be_approved_by(maintainer, path, user_id(developer))
         observe(
             "merge-request-approvals.approve.by-developer-outside-rules",
             f"the approval of a developer whom no rule names answers {answer.status}{listed}",
@@ -345,6 +355,8 @@ def test_an_approval_can_be_taken_back_and_given_again(
     with verifies("merge-request-approvals.unapprove.keeps-others"):
         must_be_approved_by(maintainer, joint_review, *before, user_id(approver))
     approver.post(joint_review / "unapprove").given_served()
+    with verifies("merge-request-approvals.unapprove.without-approval", go_on=True):
+        approver.post(joint_review / "unapprove").must_not_break()  # nor does it approve, or withdraw anything else
     second_approver.post(joint_review / "approve").given_served()
     with verifies("merge-request-approvals.approve.keeps-others"):
         must_be_approved_by(maintainer, joint_review, *before, user_id(second_approver))
@@ -380,13 +392,17 @@ def test_unapproving_without_an_approval_changes_nothing(
 ) -> None:
     """Approvals of one or two others, if a maintainer may approve as well."""
     second_approver.post(joint_review / "approve").given_served()
-    given(user_id(second_approver) in approvers_of(maintainer, joint_review), "the other approval does not show")
+    listed = approvers_of(maintainer, joint_review)
+    given(user_id(second_approver) in listed, "the other approval does not show")
     also = maintainer.post(joint_review / "approve")
     with (
         verifies("merge-request-approvals.unapprove.without-approval"),
         unchanged(lambda: approvers_of(maintainer, joint_review), "approved_by"),
     ):
         answer = approver.post(joint_review / "unapprove").must_not_break()
+        author = current_run().profile.actors.get("author")
+        if author is not None and author.id is not None and author.id not in listed:  # no more than anybody else
+            caller_named("author").post(joint_review / "unapprove").must_not_break()
     if also.is_served:
         maintainer.post(joint_review / "unapprove")
     observe(

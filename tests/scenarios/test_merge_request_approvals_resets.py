@@ -80,7 +80,7 @@ def test_a_project_bot_clears_all_approvals(
     known, others = current_run().profile.actors, ("developer", "maintainer", "owner")
     more = [caller_named(name) for name in others if name in known and known[name].id is not None]
     with under_review(maintainer, path, approver, second_approver), approvals_put_back(maintainer, path, *more):
-        named = [caller for caller in more if is_named_in_a_rule(maintainer, path, caller)]  # before the approvals
+        named = named_in_a_rule(maintainer, path, more)  # before the approvals
         approver.post(path / "approve").given_served()
         approved_as_reviewed(second_approver, path, reset_merge_request.get("sha"))
         by_path = [*by_its_path(path, project), path][0] / "approve"  # refused if a gateway in between fails on paths
@@ -97,6 +97,8 @@ def test_a_project_bot_clears_all_approvals(
             must_be_approved_by(maintainer, path, within=RESET_SECONDS)
         with verifies("merge-request-approvals.state.rule.approved-by-have-approved", go_on=True):
             must_count_only_who_approved(maintainer, path, within=RESET_SECONDS)
+        with verifies("merge-request-approvals.unapprove.without-approval", go_on=True):
+            second_approver.post(path / "unapprove").must_not_break()  # and brings no approval back, see below
         with verifies("merge-request-approvals.approve.answer"):
             approver.post(path / "approve").must_be(200, 201)
         with verifies("merge-request-approvals.approve.keeps-others", go_on=True):
@@ -114,12 +116,18 @@ def approved_as_reviewed(caller: Caller, merge_request: Path, head: str | None) 
         caller.post(merge_request / "approve").given_served()
 
 
-def is_named_in_a_rule(maintainer: Caller, merge_request: Path, caller: Caller) -> bool:
-    """Make a rule of a merge request name somebody, and return whether one does: a service may refuse it."""
+def named_in_a_rule(maintainer: Caller, merge_request: Path, callers: list[Caller]) -> list[Caller]:
+    """Make a rule of a merge request name these people, and return whom it names: a service may refuse it.
+
+    It asks for less approvals than are given, all of which are listed.
+    """
+    if not callers:
+        return []
     with suppress(Unmet):
-        rule = created(maintainer, merge_request / "approval_rules", user_ids=[user_id(caller)])
-        return user_id(caller) in approvers_named(rule)[0]
-    return False
+        rules, users = merge_request / "approval_rules", [user_id(caller) for caller in callers]
+        named = approvers_named(created(maintainer, rules, approvals_required=1, user_ids=users))[0]
+        return [caller for caller in callers if user_id(caller) in named]
+    return []
 
 
 def test_a_bot_clears_approvals_where_no_rule_names_who_approves(

@@ -238,13 +238,6 @@ def test_a_rule_that_is_deleted_while_it_is_changed_stays_deleted(
                 maintainer.list(project_rules).must_not_contain(id=number, after=listed)
 
 
-def test_the_older_of_two_rules_is_read_under_its_own_number(maintainer: Caller, project_rules: Path) -> None:
-    rules = [created(maintainer, project_rules) for _ in range(2)]
-    with verifies("project-approval-rules.read"):
-        for rule in rules:
-            maintainer.get(project_rules / rule["id"]).must_be(200).must_hold(id=rule["id"], name=rule["name"])
-
-
 def test_whoever_has_read_before_sees_a_change_and_a_deletion(
     maintainer: Caller,
     owner: Caller,
@@ -298,12 +291,7 @@ def test_a_rule_named_like_another_one_is_a_rule_of_its_own(
 
 
 @pytest.fixture
-def half_hidden(
-    owner: Caller,
-    project_rules: Path,
-    hidden_group: Fixture,
-    approver_group: Fixture,
-) -> int:
+def half_hidden(owner: Caller, project_rules: Path, hidden_group: Fixture, approver_group: Fixture) -> int:
     """A rule with one group that everybody can see, and one that only its owner can see, not its maintainer."""
     groups = [hidden_group.id, approver_group.id]
     number = int(created(owner, project_rules, group_ids=groups)["id"])
@@ -365,6 +353,12 @@ def test_a_hidden_group_goes_only_when_that_is_asked_for(
         insider.must_not_name(groups=hidden)
         insider.must_name(groups=visible)  # which was sent
         by_id(maintainer, project_rules, half_hidden).must_hold(contains_hidden_groups=False)
+    with verifies("project-approval-rules.update.user-ids", go_on=True):
+        insider.must_name(users=naming_only(maintainer)["user_ids"])
+    with verifies("project-approval-rules.update.group-ids.removes-others"):  # the owner may view what is private
+        for groups in ([*visible, *hidden], visible):
+            owner.put(project_rules / half_hidden, changed(maintainer, group_ids=groups)).given_served()
+        insider.must_not_name(groups=hidden)
 
 
 def test_there_need_be_no_hidden_group_to_be_kept(maintainer: Caller, project_rules: Path) -> None:
@@ -411,6 +405,8 @@ def test_a_deleted_rule_is_gone_and_the_others_are_not(maintainer: Caller, proje
     with verifies("project-approval-rules.delete.unlisted", go_on=True):
         answer.given_served()
         maintainer.list(project_rules).must_not_contain(id=number, after=listed)
+    with verifies("project-approval-rules.delete.unknown-rule", go_on=True):
+        maintainer.delete(project_rules / number).must_not_break()
     with verifies("project-approval-rules.delete.leaves-other-rules"):
         answer.given_served()
         must_stay(maintainer, project_rules, others)
