@@ -413,7 +413,7 @@ class Client:
                     return
             shown, known = self.settings.shown_base_url, ", also those that it answered before" * self._was_answered
             if exchange.trouble is Trouble.REFUSED_THROUGHOUT:
-                problem = f"{shown} answers 401 to every call with tokens that it took before: they may have expired"
+                problem = f"{shown} refuses every call with tokens that it took before: {exchange.problem}"
             else:
                 problem = f"{shown} leaves every call without an answer{known}; the last one: {exchange.problem or ''}"
             self._gone = self._gone or problem.rstrip(".")

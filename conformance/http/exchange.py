@@ -41,7 +41,7 @@ class Trouble(StrEnum):
     BODY_TIMEOUT = "timeout in the middle of the answer"
     UNREADABLE = "an answer that cannot be read, or is out of bounds"
     GATEWAY = "a gateway answered in the place of the service"
-    REFUSED_THROUGHOUT = "status 401 for every call with a token that was taken before"
+    REFUSED_THROUGHOUT = "status 401 or 403 for every call with a token that was taken before"
     NOT_SENT = "not sent, because calls like it go unanswered"
     OTHER = "something else"
 
@@ -165,9 +165,10 @@ class Exchange:
         )
 
     @property
-    def is_of_an_ended_token(self) -> bool:
-        """Whether the token worked before, and now every call with it gets a 401."""
-        return self.is_in_place_of_service and self.status == HTTPStatus.UNAUTHORIZED
+    def refuses_throughout(self) -> bool:
+        """Whether every call with the token is refused now, although it worked before: it expired, or is barred."""
+        is_barred = self.status == HTTPStatus.FORBIDDEN and not self.is_page
+        return self.is_in_place_of_service and (self.status == HTTPStatus.UNAUTHORIZED or is_barred)
 
     @property
     def is_page(self) -> bool:

@@ -41,7 +41,7 @@ class Front:
     _own: set[str] = field(default_factory=set)
     """Kinds of answers that are known to come from the service itself."""
     _ended: set[str] = field(default_factory=set)
-    """Tokens that were refused for everything until the waiting time was over."""
+    """Tokens that were refused for everything, by 401 or 403, until the waiting time was over."""
     _stands: bool = False
     """Whether a gateway was detected and nothing was served since."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -55,11 +55,11 @@ class Front:
 
     def is_waited_for(self, exchange: Exchange) -> bool:
         """Tell whether waiting may help: a token for which waiting did not help once is not waited for again."""
-        return not (exchange.is_of_an_ended_token and token_of(exchange.call) in self._ended)
+        return not (exchange.refuses_throughout and token_of(exchange.call) in self._ended)
 
     def came_to_nothing(self, exchange: Exchange) -> None:
         """Record an answer that did not change after waiting."""
-        if exchange.is_of_an_ended_token:
+        if exchange.refuses_throughout:
             with self._lock:
                 self._ended.add(token_of(exchange.call))
 

@@ -26,6 +26,8 @@ _LONGEST_ASKED_FOR = 60.0
 _LONGEST_OUTAGE = 30.0
 #: A call may wait for its whole budget when the target asks for that, although some time has passed.
 _ABOUT = 1.02
+#: What may be the cause of a 401 or a 403 for every call.
+_WHY_THROUGHOUT = "it may have expired, or something in front of the service may bar this machine"
 #: How often a call with broken connections is retried outside of tests.
 _MOST_BREAKS = 3
 
@@ -97,8 +99,8 @@ class Retries:
         gets it again, or calls of that kind get nothing else, it counts as the service's. The same holds for a 404 in
         prose if the service's other 404 are not in prose: a gateway sends it for every path while it has no service.
         """
-        if exchange.is_of_an_ended_token:
-            problem = "status 401 for every call with this token, which was taken before: it may have expired"
+        if exchange.refuses_throughout:
+            problem = f"status {exchange.status} for every call with this token, taken before: {_WHY_THROUGHOUT}"
             return Exchange.unanswered(exchange.call, problem, exchange.seconds, Trouble.REFUSED_THROUGHOUT)
         if exchange.is_of_gateway or (self._may_be_of_gateway(exchange) and not self._is_its_own(exchange)):
             problem = f"status {exchange.status}, which a gateway answers in the place of the service"

@@ -1,4 +1,4 @@
-"""Redirects to a login, maintenance pages, and 401 for everything do not come from a service that answered before."""
+"""Redirects to a login, maintenance pages, 401 and 403 for everything do not come from a service that answered before."""
 
 from __future__ import annotations
 
@@ -113,18 +113,22 @@ def test_401_for_a_token_that_was_never_served_is_an_answer_of_the_service() -> 
     assert service.calls == {"/version": 1, "/user": 1}
 
 
+@pytest.mark.parametrize(("status", "refusal"), [(401, UNKNOWN), (403, FORBIDDEN)], ids=[401, 403])
 @pytest.mark.parametrize("caller", [MAINTAINER, None])
-def test_an_expired_token_is_waited_for_once_and_reported(caller: Actor | None) -> None:
+def test_a_token_that_nothing_takes_any_more_is_waited_for_once(
+    caller: Actor | None, status: int, refusal: bytes
+) -> None:
     """Also if it is sent in the other header."""
-    service = Service(UNKNOWN, lambda number, _: number > 1)
+    service = Service(refusal, lambda number, _: number > 1)
     shown = {} if caller else {"Authorization": f"Bearer {MAINTAINER.token}"}
     with serving(service) as server, client_of(server.base_url, call_seconds=1) as client:
         client.send(MAINTAINER, "GET", "/version")
         answers = [client.send(caller, "GET", "/user", headers=shown) for _ in range(3)]
-    assert {answer.problem for answer in answers} == {
-        "status 401 for every call with this token, which was taken before: it may have expired"
+    assert {answer.trouble for answer in answers} == {Trouble.REFUSED_THROUGHOUT}
+    assert {(answer.problem or "").partition(",")[0] for answer in answers} == {
+        f"status {status} for every call with this token"
     }
-    assert client.retries.counts == {"status 401": 2}
+    assert client.retries.counts == {f"status {status}": 2}
 
 
 def test_a_token_that_works_again_is_waited_for_again() -> None:
