@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import threading
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ _WITNESSES = 2
 #: Ids that no service has assigned yet, and that fit into 32 bits.
 _FIRST_UNKNOWN, _UNKNOWN = 2_000_000_000, 147_000_000
 _BEARER = "Bearer "
+#: A group of calls with more shapes of answers than this has any number of them, so a new one says nothing.
+_MOST_SHAPES = 8
 
 
 @dataclass
@@ -31,6 +34,8 @@ class Front:
     gives such an answer only to calls of a kind. In the same way, when a token has expired, or a gateway asks for a
     login, every call with the token gets a 401, even one that was never made before. A 401 for some calls only, or for
     a repeated call, comes from the service, so each 401 is checked again. The same holds for a 403.
+    A gateway may also serve JSON of its own to every call: then a read that never had an answer of that shape has one,
+    and so has a call that was never made before.
     Safe to use from several threads.
     """
 
@@ -38,6 +43,11 @@ class Front:
     """Returns the group of a call, such as its operation: calls of one group are answered alike."""
     _served: dict[tuple[str, str], Call] = field(default_factory=dict)
     """By token and group, the last read that was served with JSON; only the latest groups of each token are kept."""
+    _shapes: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """By group, the shapes of the JSON that its calls were served with."""
+    _latest_shape: str | None = None
+    _foreign: set[str] = field(default_factory=set)
+    """The shapes of JSON that a gateway served to every call before."""
     _own: set[str] = field(default_factory=set)
     """Kinds of answers that are known to come from the service itself."""
     _ended: set[str] = field(default_factory=set)
@@ -65,8 +75,14 @@ class Front:
 
     def _hear(self, exchange: Exchange) -> None:
         """Remember a read that was served with JSON; ignore all other answers."""
-        call = exchange.call
-        if call.method != "GET" or call.actor is None or not exchange.is_success or call.is_elsewhere:
+        call, shape = exchange.call, _shape(exchange)
+        if exchange.is_in_place_of_service or not exchange.is_success or call.is_elsewhere:
+            return
+        if shape is not None:
+            with self._lock:
+                self._shapes[self.place_of(call)].add(shape)
+                self._latest_shape = shape
+        if call.method != "GET" or call.actor is None:
             return
         if "json" in exchange.headers.get("content-type", "").lower():
             token, place = token_of(call), self.place_of(call)
@@ -83,7 +99,18 @@ class Front:
         if exchange.is_of_gateway:
             return False
         is_odd = may_be_in_front(exchange) and _kind(exchange) not in self._own
-        return is_odd or self._refuses_whom_it_knew(exchange)
+        return is_odd or self._refuses_whom_it_knew(exchange) or self._is_of_a_new_shape(exchange)
+
+    def _is_of_a_new_shape(self, exchange: Exchange) -> bool:
+        """Tell whether calls of this group had other answers before; if there were none, whether the last call had it.
+
+        The last call may have been of any group.
+        """
+        shape = _shape(exchange)
+        with self._lock:
+            known = self._shapes.get(self.place_of(exchange.call), set())
+            is_new = bool(shape) and shape not in known and len(known) < _MOST_SHAPES
+            return shape in self._foreign or (is_new and bool(known or shape == self._latest_shape))
 
     def _refuses_whom_it_knew(self, exchange: Exchange) -> bool:
         call = exchange.call
@@ -95,16 +122,18 @@ class Front:
 
     def _as_witnessed(self, exchange: Exchange, send: Callable[[Call], Exchange]) -> Exchange:
         """Repeat a read that was served before, to see who gave an answer; return the answer with that decision."""
-        call, witness = exchange.call, self._witness(exchange)
+        call, shape = exchange.call, _shape(exchange)
+        witness = self._witness_without(shape, self.place_of(call)) if shape else self._witness(exchange)
         if witness is None:
             return exchange
-        stood, self._stands = self._stands, self._hides(witness, send)
+        stood, self._stands = self._stands, self._hides(witness, shape, send)
         if self._stands:
+            self._foreign.update({shape} if shape else ())
             return replace(exchange, is_in_place_of_service=True)
         # The gateway may have gone away between the two calls.
         if call.method not in READING:
             return replace(exchange, is_in_place_of_service=stood)
-        if stood or may_be_in_front(exchange):
+        if stood or shape or may_be_in_front(exchange):
             exchange = send(call)
         if may_be_in_front(exchange):
             with self._lock:
@@ -122,9 +151,20 @@ class Front:
             known = reversed(self._served.items())
             return next((call for key, call in known if key[1] != place and token in {None, key[0]}), None)
 
-    def _hides(self, witness: Call, send: Callable[[Call], Exchange]) -> bool:
-        """Tell whether a read that was served before is hidden now by something in front of the service."""
+    def _witness_without(self, shape: str, place: str) -> Call | None:
+        """Return the last served call of another operation that never had an answer of this shape."""
+        with self._lock:
+            known = reversed(self._served.items())
+            return next((call for (_, at), call in known if at != place and shape not in self._shapes[at]), None)
+
+    def _hides(self, witness: Call, shape: str | None, send: Callable[[Call], Exchange]) -> bool:
+        """Tell whether a read that was served before is hidden now by something in front of the service.
+
+        If the answer in question is JSON, that has its shape as well.
+        """
         seen = send(witness)
+        if shape:
+            return _shape(seen) == shape == _shape(send(_never_asked(witness)))
         if _is_refusal(seen):
             return send(_never_asked(witness)).status == seen.status
         return self._may_have_given(seen)
@@ -137,6 +177,19 @@ def may_be_in_front(exchange: Exchange) -> bool:
         return False
     is_led_elsewhere = HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST
     return exchange.is_page or (is_led_elsewhere and call.actor is not None)
+
+
+def _shape(exchange: Exchange) -> str | None:
+    """Return what the JSON of a served answer looks like: the names in an object, or the type of anything else.
+
+    Empty for an answer without a body; None for one that is not JSON.
+    """
+    if not exchange.is_success or exchange.call.is_elsewhere or exchange.call.raw:
+        return None
+    found = exchange.served_json
+    if found is None:
+        return None if exchange.body else ""
+    return " ".join(sorted(found)) if isinstance(found, dict) else type(found).__name__
 
 
 def _is_refusal(exchange: Exchange) -> bool:

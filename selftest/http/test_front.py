@@ -1,4 +1,4 @@
-"""Redirects to a login, maintenance pages, 401 and 403 for everything do not come from a service that answered before."""
+"""Redirects to a login, maintenance pages, 401 and 403 for everything, do not come from one that answered before."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ UNKNOWN = whole(b"{}", status=b"401 Unauthorized", headers=JSON)
 IN_FRONT["a question who is calling"] = UNKNOWN
 FORBIDDEN = whole(b"{}", status=b"403 Forbidden", headers=JSON)
 IN_FRONT["a refusal of everybody"] = FORBIDDEN
+UPKEEP = whole(b'{"status":"maintenance"}', headers=JSON)
 good = says(whole(GOOD, headers=JSON), stays=True)
 
 
@@ -60,6 +61,37 @@ def test_a_write_that_got_such_a_page_is_unanswered(hidden: bytes) -> None:
     assert exchange.status is None
     assert exchange.trouble in {Trouble.GATEWAY, Trouble.REFUSED_THROUGHOUT}
     assert service.calls["/user"] == 1
+
+
+def test_json_that_all_calls_get_for_a_moment_is_waited_for() -> None:
+    """The first of them passes, because no such call was answered before."""
+    service = Service(UPKEEP, lambda number, _: 2 < number < 12)
+    with serving(service) as server, client_of(server.base_url) as client:
+        client.send(MAINTAINER, "GET", "/version")
+        client.send(MAINTAINER, "GET", "/user")
+        assert client.send(MAINTAINER, "POST", "/user").body != GOOD
+        assert client.send(MAINTAINER, "POST", "/projects").trouble is Trouble.GATEWAY
+        assert client.send(MAINTAINER, "GET", "/user").body == GOOD
+        assert client.retries.counts == {"status 200": 1}
+
+
+@pytest.mark.parametrize("path", ["/user", "/projects/2000000001"])
+def test_equal_json_is_an_answer_of_the_service_if_a_read_that_was_served_before_is_not_hidden(path: str) -> None:
+    service = Service(UPKEEP, lambda number, called: called == path and number > 2)
+    with serving(service) as server, client_of(server.base_url) as client:
+        client.send(MAINTAINER, "GET", "/version")
+        client.send(MAINTAINER, "GET", "/user")
+        answers = [client.send(MAINTAINER, method, path) for method in ("POST", "PUT", "GET", "GET")]
+    assert {answer.status for answer in answers} == {200}
+    assert client.retries.counts.total() == 0
+
+
+def test_json_that_all_calls_get_from_the_beginning_is_an_answer_of_the_service() -> None:
+    service = Service(UPKEEP, lambda *_: True)
+    with serving(service) as server, client_of(server.base_url) as client:
+        paths = ("/version", "/user", "/projects/1", "/version")
+        assert {client.send(MAINTAINER, "GET", path).status for path in paths} == {200}
+    assert service.calls.total() == len(paths)
 
 
 def test_the_service_may_redirect_calls_of_one_kind() -> None:

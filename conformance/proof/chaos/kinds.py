@@ -111,6 +111,7 @@ OF_A_TIME: Mapping[str, Span] = {
     "login": Span(7, 1, _whole("302 Found", "text/plain", "", "Location: /users/sign_in\r\n")),
     "unauthorized": Span(7, 1, _whole("401 Unauthorized", "application/json", '{"message":"401 Unauthorized"}')),
     "forbidden": Span(7, 1, _whole("403 Forbidden", "application/json", '{"message":"403 Forbidden"}')),
+    "same-json": Span(7, 1, _whole("200 OK", "application/json", '{"status":"maintenance"}')),
     "refused": Span(60, 10),
     "restart-kept": Span(15, 1),
     "restart-lost": Span(15, 1, forgets=True),
