@@ -22,6 +22,8 @@ NOT_THERE = frozenset({404, 405, 501})
 _GATEWAY_ERRORS = (502, 503, 504)
 #: Words in a 503 of a service that limits the rate; a gateway's 503 does not have them.
 _SPEAKS_OF_A_RATE = re.compile(rb"\brates?\b|\blimit|quota|too many|throttl", re.IGNORECASE)
+#: Words in a refusal of all changes for a while, whoever asks for them.
+_SPEAKS_OF_READING_ONLY = re.compile(rb"read-only (instance|mode)|maintenance mode|under maintenance", re.IGNORECASE)
 #: From here on, statuses are not defined by HTTP but by makers of gateways.
 _BEYOND_HTTP = 520
 
@@ -151,9 +153,10 @@ class Exchange:
         """Whether a gateway in front of the service answered, and the service did not.
 
         Gateways answer 502, 503, 504, statuses that HTTP does not define, and any other 5xx that asks to come back
-        later. In calls that test a rate limit, a 503 that mentions a rate comes from the service.
+        later. A service that can only be read for a while does not judge a write either. In calls that test a rate
+        limit, a 503 that mentions a rate comes from the service.
         """
-        if self.is_in_place_of_service:
+        if self.is_in_place_of_service or self.takes_no_changes:
             return True
         tells_a_rate = not self.call.patient and self.status == HTTPStatus.SERVICE_UNAVAILABLE
         if tells_a_rate and _SPEAKS_OF_A_RATE.search(self.body):
@@ -163,6 +166,11 @@ class Exchange:
             or self.status >= _BEYOND_HTTP
             or (self.status >= HTTPStatus.INTERNAL_SERVER_ERROR and "retry-after" in self.headers)
         )
+
+    @property
+    def takes_no_changes(self) -> bool:
+        """Whether a write was refused because the service can only be read for a while: it had no effect."""
+        return self.is_refusal and self.call.method not in READING and bool(_SPEAKS_OF_READING_ONLY.search(self.body))
 
     @property
     def refuses_throughout(self) -> bool:

@@ -62,7 +62,8 @@ _SENT_AGAIN = {Persistence.ONCE: READING, Persistence.SPOILED: _SETTING, Persist
 class Retries:
     """Decides whether a call is sent again, within a budget for the call and one for the run. Used by several threads.
 
-    A call that was one too many, or that reached nobody, had no effect and is safe to retry. A call that a gateway
+    A call that was one too many, that reached nobody, or that came while the service could only be read, had no effect
+    and is safe to retry. A call that a gateway
     answered, or whose connection broke, may have had an effect: only reads are retried, and idempotent calls while a
     test prepares or restores something. A test that the network spoils again and again would never end: then its PUT
     and PATCH calls are retried too, because setting a value twice has the same effect as setting it once.
@@ -167,7 +168,7 @@ class Retries:
     def _pause(self, exchange: Exchange, tries: int, *, safe: bool, calm: bool, may_break: bool) -> float | None:
         """Return how long to wait before the same call is sent again; None when that does not help."""
         growing = min(_FIRST_PAUSE * 2.0**tries, _LONGEST_PAUSE)
-        if exchange.status == HTTPStatus.TOO_MANY_REQUESTS:
+        if exchange.status == HTTPStatus.TOO_MANY_REQUESTS or exchange.takes_no_changes:
             return _asked_for(exchange) if exchange.call.patient else None
         if exchange.trouble is Trouble.REFUSED:
             return growing if calm else None
