@@ -194,8 +194,9 @@ class Client:
         self._gates.append(gate)
 
     def tell_apart(self, place_of: Callable[[Call], str]) -> None:
-        """Group calls, such as by operation: calls of one group are expected to go unanswered together."""
+        """Group the calls of tests, such as by operation: those of one group are expected to go unanswered together."""
         self._circuit_breaker.place_of = self._front.place_of = place_of
+        self._front.is_of_tests = True
 
     def send(  # noqa: PLR0913 - the parts of a request
         self,

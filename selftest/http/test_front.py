@@ -75,6 +75,37 @@ def test_json_that_all_calls_get_for_a_moment_is_waited_for() -> None:
         assert client.retries.counts == {"status 200": 1}
 
 
+@pytest.mark.parametrize("body", [b'{"message":"no Route matched"}', b""])
+def test_a_404_that_all_calls_get_for_a_moment_is_waited_for(body: bytes) -> None:
+    service = Service(whole(body, status=b"404 Not Found", headers=JSON), lambda number, _: 1 < number < 6)
+    with serving(service) as server, client_of(server.base_url) as client:
+        client.tell_apart(lambda call: f"{call.method} {call.path}")
+        client.send(MAINTAINER, "GET", "/version")
+        assert client.send(MAINTAINER, "DELETE", "/user").trouble is Trouble.GATEWAY
+        assert client.send(MAINTAINER, "GET", "/user").body == GOOD
+        assert client.retries.counts == {"status 404": 1}
+
+
+def test_a_wording_of_404_is_checked_once_for_all_paths() -> None:
+    service = Service(whole(b"{}", status=b"404 Not Found", headers=JSON), lambda _, path: path.startswith("/no"))
+    with serving(service) as server, client_of(server.base_url) as client:
+        client.tell_apart(lambda call: f"{call.method} {call.path}")
+        client.send(MAINTAINER, "GET", "/version")
+        assert [client.send(MAINTAINER, "GET", path).status for path in ("/no/a", "/no/b", "/nowhere")] == [404] * 3
+    assert service.calls == {"/version": 2, "/no/a": 2, "/no/b": 1, "/nowhere": 1}
+
+
+def test_a_404_for_what_was_deleted_is_an_answer_of_the_service() -> None:
+    gone = whole(b"{}", status=b"404 Not Found", headers=JSON)
+    service = Service(gone, lambda number, path: number > 2 and "rules" in path)
+    with serving(service) as server, client_of(server.base_url) as client:
+        client.tell_apart(lambda call: f"{call.method} {call.path}")
+        assert client.send(MAINTAINER, "GET", "/projects/1/rules/2").status == 200
+        assert client.send(MAINTAINER, "GET", "/projects/1/rules/3").status == 200
+        assert client.send(MAINTAINER, "GET", "/projects/1/rules/3").status == 404
+    assert service.calls.total() == 3
+
+
 @pytest.mark.parametrize("path", ["/user", "/projects/2000000001"])
 def test_equal_json_is_an_answer_of_the_service_if_a_read_that_was_served_before_is_not_hidden(path: str) -> None:
     service = Service(UPKEEP, lambda number, called: called == path and number > 2)

@@ -117,6 +117,7 @@ OF_A_TIME: Mapping[str, Span] = {
     "forbidden": Span(7, 1, _whole("403 Forbidden", "application/json", '{"message":"403 Forbidden"}')),
     "same-json": Span(7, 1, _whole("200 OK", "application/json", '{"status":"maintenance"}')),
     "read-only": Span(20, 5, _whole("403 Forbidden", "application/json", _READ_ONLY), spares_reads=True),
+    "no-route": Span(20, 5, _whole("404 Not Found", "application/json", '{"message":"no Route matched"}')),
     "refused": Span(60, 10),
     "restart-kept": Span(15, 1),
     "restart-lost": Span(15, 1, forgets=True),
