@@ -194,8 +194,9 @@ class Client:
         self._gates.append(gate)
 
     def tell_apart(self, place_of: Callable[[Call], str]) -> None:
-        """Group calls, such as by operation: calls of one group are expected to go unanswered together."""
+        """Group the calls of tests, such as by operation: those of one group are expected to go unanswered together."""
         self._circuit_breaker.place_of = self._front.place_of = place_of
+        self._front.is_of_tests = True
 
     def send(  # noqa: PLR0913 - the parts of a request
         self,
@@ -413,7 +414,7 @@ class Client:
                     return
             shown, known = self.settings.shown_base_url, ", also those that it answered before" * self._was_answered
             if exchange.trouble is Trouble.REFUSED_THROUGHOUT:
-                problem = f"{shown} answers 401 to every call with tokens that it took before: they may have expired"
+                problem = f"{shown} refuses every call with tokens that it took before: {exchange.problem}"
             else:
                 problem = f"{shown} leaves every call without an answer{known}; the last one: {exchange.problem or ''}"
             self._gone = self._gone or problem.rstrip(".")

@@ -22,6 +22,8 @@ NOT_THERE = frozenset({404, 405, 501})
 _GATEWAY_ERRORS = (502, 503, 504)
 #: Words in a 503 of a service that limits the rate; a gateway's 503 does not have them.
 _SPEAKS_OF_A_RATE = re.compile(rb"\brates?\b|\blimit|quota|too many|throttl", re.IGNORECASE)
+#: Words in a refusal of all changes for a while, whoever asks for them.
+_SPEAKS_OF_READING_ONLY = re.compile(rb"read-only (instance|mode)|maintenance mode|under maintenance", re.IGNORECASE)
 #: From here on, statuses are not defined by HTTP but by makers of gateways.
 _BEYOND_HTTP = 520
 
@@ -41,7 +43,7 @@ class Trouble(StrEnum):
     BODY_TIMEOUT = "timeout in the middle of the answer"
     UNREADABLE = "an answer that cannot be read, or is out of bounds"
     GATEWAY = "a gateway answered in the place of the service"
-    REFUSED_THROUGHOUT = "status 401 for every call with a token that was taken before"
+    REFUSED_THROUGHOUT = "status 401 or 403 for every call with a token that was taken before"
     NOT_SENT = "not sent, because calls like it go unanswered"
     OTHER = "something else"
 
@@ -151,9 +153,10 @@ class Exchange:
         """Whether a gateway in front of the service answered, and the service did not.
 
         Gateways answer 502, 503, 504, statuses that HTTP does not define, and any other 5xx that asks to come back
-        later. In calls that test a rate limit, a 503 that mentions a rate comes from the service.
+        later. A service that can only be read for a while does not judge a write either. In calls that test a rate
+        limit, a 503 that mentions a rate comes from the service.
         """
-        if self.is_in_place_of_service:
+        if self.is_in_place_of_service or self.takes_no_changes:
             return True
         tells_a_rate = not self.call.patient and self.status == HTTPStatus.SERVICE_UNAVAILABLE
         if tells_a_rate and _SPEAKS_OF_A_RATE.search(self.body):
@@ -165,9 +168,15 @@ class Exchange:
         )
 
     @property
-    def is_of_an_ended_token(self) -> bool:
-        """Whether the token worked before, and now every call with it gets a 401."""
-        return self.is_in_place_of_service and self.status == HTTPStatus.UNAUTHORIZED
+    def takes_no_changes(self) -> bool:
+        """Whether a write was refused because the service can only be read for a while: it had no effect."""
+        return self.is_refusal and self.call.method not in READING and bool(_SPEAKS_OF_READING_ONLY.search(self.body))
+
+    @property
+    def refuses_throughout(self) -> bool:
+        """Whether every call with the token is refused now, although it worked before: it expired, or is barred."""
+        is_barred = self.status == HTTPStatus.FORBIDDEN and not self.is_page
+        return self.is_in_place_of_service and (self.status == HTTPStatus.UNAUTHORIZED or is_barred)
 
     @property
     def is_page(self) -> bool:

@@ -26,6 +26,8 @@ _LONGEST_ASKED_FOR = 60.0
 _LONGEST_OUTAGE = 30.0
 #: A call may wait for its whole budget when the target asks for that, although some time has passed.
 _ABOUT = 1.02
+#: What may be the cause of a 401 or a 403 for every call.
+_WHY_THROUGHOUT = "it may have expired, or something in front of the service may bar this machine"
 #: How often a call with broken connections is retried outside of tests.
 _MOST_BREAKS = 3
 
@@ -60,7 +62,8 @@ _SENT_AGAIN = {Persistence.ONCE: READING, Persistence.SPOILED: _SETTING, Persist
 class Retries:
     """Decides whether a call is sent again, within a budget for the call and one for the run. Used by several threads.
 
-    A call that was one too many, or that reached nobody, had no effect and is safe to retry. A call that a gateway
+    A call that was one too many, that reached nobody, or that came while the service could only be read, had no effect
+    and is safe to retry. A call that a gateway
     answered, or whose connection broke, may have had an effect: only reads are retried, and idempotent calls while a
     test prepares or restores something. A test that the network spoils again and again would never end: then its PUT
     and PATCH calls are retried too, because setting a value twice has the same effect as setting it once.
@@ -97,8 +100,8 @@ class Retries:
         gets it again, or calls of that kind get nothing else, it counts as the service's. The same holds for a 404 in
         prose if the service's other 404 are not in prose: a gateway sends it for every path while it has no service.
         """
-        if exchange.is_of_an_ended_token:
-            problem = "status 401 for every call with this token, which was taken before: it may have expired"
+        if exchange.refuses_throughout:
+            problem = f"status {exchange.status} for every call with this token, taken before: {_WHY_THROUGHOUT}"
             return Exchange.unanswered(exchange.call, problem, exchange.seconds, Trouble.REFUSED_THROUGHOUT)
         if exchange.is_of_gateway or (self._may_be_of_gateway(exchange) and not self._is_its_own(exchange)):
             problem = f"status {exchange.status}, which a gateway answers in the place of the service"
@@ -165,7 +168,7 @@ class Retries:
     def _pause(self, exchange: Exchange, tries: int, *, safe: bool, calm: bool, may_break: bool) -> float | None:
         """Return how long to wait before the same call is sent again; None when that does not help."""
         growing = min(_FIRST_PAUSE * 2.0**tries, _LONGEST_PAUSE)
-        if exchange.status == HTTPStatus.TOO_MANY_REQUESTS:
+        if exchange.status == HTTPStatus.TOO_MANY_REQUESTS or exchange.takes_no_changes:
             return _asked_for(exchange) if exchange.call.patient else None
         if exchange.trouble is Trouble.REFUSED:
             return growing if calm else None

@@ -44,6 +44,10 @@ _ERRORS: dict[type[Exception], type[httpx.TransportError]] = {
 }
 
 
+#: A connection without a call, and what it reads from.
+_Free = tuple[httpcore.HTTPConnection, httpcore.NetworkStream]
+
+
 class NotSentError(Exception):
     """A safe mode does not let this call be sent: the caller has a bug."""
 
@@ -83,7 +87,7 @@ class Transport(httpx.BaseTransport):
         self._settings = settings
         self._deadline = Deadline()
         self._network = Network(self._deadline)
-        self._free: defaultdict[tuple[bytes, bytes, int], list[httpcore.HTTPConnection]] = defaultdict(list)
+        self._free: defaultdict[tuple[bytes, bytes, int], list[_Free]] = defaultdict(list)
         if settings.base_url.startswith("https://") or settings.client_certificate:
             _ = self._tls  # so that an invalid file is reported now
         self._proxy = self._proxied(settings.proxy) if settings.proxy else None
@@ -94,7 +98,7 @@ class Transport(httpx.BaseTransport):
             self._proxy.close()
         for free in self._free.values():
             while free:
-                free.pop().close()
+                free.pop()[0].close()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request and return the complete answer; raise httpx.TransportError when there is none.
@@ -127,22 +131,28 @@ class Transport(httpx.BaseTransport):
         origin = request.url.origin
         free = self._free[origin.scheme, origin.host, origin.port]
         connection = self._open(free, origin)
-        response = connection.handle_request(request)
+        try:
+            response = connection.handle_request(request)
+        except httpcore.ConnectionNotAvailable:
+            # HTTP/2 says of a call on a used connection that it came too late and was not handled.
+            connection.close()
+            return self._answer(request, largest)
         try:
             return response, _whole_body(request, response, largest)
         finally:
             response.close()
             if connection.is_idle():
-                free.append(connection)
+                free.append((connection, response.extensions["network_stream"]))
 
-    def _open(self, free: list[httpcore.HTTPConnection], origin: httpcore.Origin) -> httpcore.HTTPConnection:
+    def _open(self, free: list[_Free], origin: httpcore.Origin) -> httpcore.HTTPConnection:
         """Return the last connection that became free, if the other side still has it open; otherwise a new one."""
         while free:
             try:
-                connection = free.pop()
+                connection, stream = free.pop()
             except IndexError:  # another thread took the last one
                 break
-            if not connection.has_expired():
+            # What can be read, and is of no answer, is nearly always the end; HTTP/2 does not look for it by itself.
+            if not connection.has_expired() and not stream.get_extra_info("is_readable"):
                 return connection
             connection.close()
         tls = self._tls if origin.scheme == b"https" else None

@@ -51,6 +51,7 @@ _SAME = {
     # Reports and attestation of the whole would say of every part what is true only of the first.
     "subjects": "subjects",
     "read_only": "uses of --read-only",
+    "drawing": "numbers of generated calls",
 }
 #: Marks a thing left on the target as restorable: it counts only until a run, or somebody, restores it.
 _RESTORE = "conformance restore"

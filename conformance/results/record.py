@@ -328,6 +328,11 @@ class Header:
         return option if option in self.arguments else ""
 
     @property
+    def drawing(self) -> tuple[str, ...]:
+        """The options that say how many calls are generated; empty for the usual number."""
+        return tuple(sorted(word for word in self.arguments if word.startswith(("--max-examples=", "--fuzz-seconds="))))
+
+    @property
     def selected_in_brief(self) -> str:
         """What the operator selected; a long list is shortened."""
         return in_brief(self.selection)

@@ -1,4 +1,4 @@
-"""Redirects to a login, maintenance pages, and 401 for everything do not come from a service that answered before."""
+"""Redirects to a login, maintenance pages, 401 and 403 for everything, do not come from one that answered before."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ UNKNOWN = whole(b"{}", status=b"401 Unauthorized", headers=JSON)
 IN_FRONT["a question who is calling"] = UNKNOWN
 FORBIDDEN = whole(b"{}", status=b"403 Forbidden", headers=JSON)
 IN_FRONT["a refusal of everybody"] = FORBIDDEN
+UPKEEP = whole(b'{"status":"maintenance"}', headers=JSON)
 good = says(whole(GOOD, headers=JSON), stays=True)
 
 
@@ -60,6 +61,68 @@ def test_a_write_that_got_such_a_page_is_unanswered(hidden: bytes) -> None:
     assert exchange.status is None
     assert exchange.trouble in {Trouble.GATEWAY, Trouble.REFUSED_THROUGHOUT}
     assert service.calls["/user"] == 1
+
+
+def test_json_that_all_calls_get_for_a_moment_is_waited_for() -> None:
+    """The first of them passes, because no such call was answered before."""
+    service = Service(UPKEEP, lambda number, _: 2 < number < 12)
+    with serving(service) as server, client_of(server.base_url) as client:
+        client.send(MAINTAINER, "GET", "/version")
+        client.send(MAINTAINER, "GET", "/user")
+        assert client.send(MAINTAINER, "POST", "/user").body != GOOD
+        assert client.send(MAINTAINER, "POST", "/projects").trouble is Trouble.GATEWAY
+        assert client.send(MAINTAINER, "GET", "/user").body == GOOD
+        assert client.retries.counts == {"status 200": 1}
+
+
+@pytest.mark.parametrize("body", [b'{"message":"no Route matched"}', b""])
+def test_a_404_that_all_calls_get_for_a_moment_is_waited_for(body: bytes) -> None:
+    service = Service(whole(body, status=b"404 Not Found", headers=JSON), lambda number, _: 1 < number < 6)
+    with serving(service) as server, client_of(server.base_url) as client:
+        client.tell_apart(lambda call: f"{call.method} {call.path}")
+        client.send(MAINTAINER, "GET", "/version")
+        assert client.send(MAINTAINER, "DELETE", "/user").trouble is Trouble.GATEWAY
+        assert client.send(MAINTAINER, "GET", "/user").body == GOOD
+        assert client.retries.counts == {"status 404": 1}
+
+
+def test_a_wording_of_404_is_checked_once_for_all_paths() -> None:
+    service = Service(whole(b"{}", status=b"404 Not Found", headers=JSON), lambda _, path: path.startswith("/no"))
+    with serving(service) as server, client_of(server.base_url) as client:
+        client.tell_apart(lambda call: f"{call.method} {call.path}")
+        client.send(MAINTAINER, "GET", "/version")
+        assert [client.send(MAINTAINER, "GET", path).status for path in ("/no/a", "/no/b", "/nowhere")] == [404] * 3
+    assert service.calls == {"/version": 2, "/no/a": 2, "/no/b": 1, "/nowhere": 1}
+
+
+def test_a_404_for_what_was_deleted_is_an_answer_of_the_service() -> None:
+    gone = whole(b"{}", status=b"404 Not Found", headers=JSON)
+    service = Service(gone, lambda number, path: number > 2 and "rules" in path)
+    with serving(service) as server, client_of(server.base_url) as client:
+        client.tell_apart(lambda call: f"{call.method} {call.path}")
+        assert client.send(MAINTAINER, "GET", "/projects/1/rules/2").status == 200
+        assert client.send(MAINTAINER, "GET", "/projects/1/rules/3").status == 200
+        assert client.send(MAINTAINER, "GET", "/projects/1/rules/3").status == 404
+    assert service.calls.total() == 3
+
+
+@pytest.mark.parametrize("path", ["/user", "/projects/2000000001"])
+def test_equal_json_is_an_answer_of_the_service_if_a_read_that_was_served_before_is_not_hidden(path: str) -> None:
+    service = Service(UPKEEP, lambda number, called: called == path and number > 2)
+    with serving(service) as server, client_of(server.base_url) as client:
+        client.send(MAINTAINER, "GET", "/version")
+        client.send(MAINTAINER, "GET", "/user")
+        answers = [client.send(MAINTAINER, method, path) for method in ("POST", "PUT", "GET", "GET")]
+    assert {answer.status for answer in answers} == {200}
+    assert client.retries.counts.total() == 0
+
+
+def test_json_that_all_calls_get_from_the_beginning_is_an_answer_of_the_service() -> None:
+    service = Service(UPKEEP, lambda *_: True)
+    with serving(service) as server, client_of(server.base_url) as client:
+        paths = ("/version", "/user", "/projects/1", "/version")
+        assert {client.send(MAINTAINER, "GET", path).status for path in paths} == {200}
+    assert service.calls.total() == len(paths)
 
 
 def test_the_service_may_redirect_calls_of_one_kind() -> None:
@@ -113,18 +176,22 @@ def test_401_for_a_token_that_was_never_served_is_an_answer_of_the_service() -> 
     assert service.calls == {"/version": 1, "/user": 1}
 
 
+@pytest.mark.parametrize(("status", "refusal"), [(401, UNKNOWN), (403, FORBIDDEN)], ids=[401, 403])
 @pytest.mark.parametrize("caller", [MAINTAINER, None])
-def test_an_expired_token_is_waited_for_once_and_reported(caller: Actor | None) -> None:
+def test_a_token_that_nothing_takes_any_more_is_waited_for_once(
+    caller: Actor | None, status: int, refusal: bytes
+) -> None:
     """Also if it is sent in the other header."""
-    service = Service(UNKNOWN, lambda number, _: number > 1)
+    service = Service(refusal, lambda number, _: number > 1)
     shown = {} if caller else {"Authorization": f"Bearer {MAINTAINER.token}"}
     with serving(service) as server, client_of(server.base_url, call_seconds=1) as client:
         client.send(MAINTAINER, "GET", "/version")
         answers = [client.send(caller, "GET", "/user", headers=shown) for _ in range(3)]
-    assert {answer.problem for answer in answers} == {
-        "status 401 for every call with this token, which was taken before: it may have expired"
+    assert {answer.trouble for answer in answers} == {Trouble.REFUSED_THROUGHOUT}
+    assert {(answer.problem or "").partition(",")[0] for answer in answers} == {
+        f"status {status} for every call with this token"
     }
-    assert client.retries.counts == {"status 401": 2}
+    assert client.retries.counts == {f"status {status}": 2}
 
 
 def test_a_token_that_works_again_is_waited_for_again() -> None:

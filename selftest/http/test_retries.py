@@ -110,6 +110,28 @@ def test_a_503_about_a_rate_is_the_services_answer_where_the_rate_is_tested(
 
 
 @pytest.mark.parametrize(
+    ("method", "message", "waits_for_it"),
+    [
+        ("POST", "You cannot perform write operations on a read-only instance", True),
+        ("DELETE", "The service is in maintenance mode", True),
+        ("GET", "Not shown on a read-only instance", False),
+        ("POST", "403 Forbidden", False),
+        ("POST", "Your role is read-only", False),
+    ],
+)
+def test_a_write_that_a_service_refuses_because_it_can_only_be_read_is_sent_again(
+    method: str,
+    message: str,
+    waits_for_it: bool,  # noqa: FBT001 - data
+) -> None:
+    refused = Exchange(Call(None, method, "/x"), 403, {}, b'{"message":"%s"}' % message.encode(), 0)
+    retries = Retries(call_seconds=60, run_seconds=60, pace=Mock(Pace))
+    persistence = Persistence.ONCE
+    assert bool(retries.wait(refused, time.monotonic(), 0, calm=True, persistence=persistence)) is waits_for_it
+    assert (retries.take_for(refused).status is None) is waits_for_it
+
+
+@pytest.mark.parametrize(
     ("status", "body", "may_be"),
     [
         (200, b"<html>Sign in</html>", True),

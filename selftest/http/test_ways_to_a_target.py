@@ -257,23 +257,34 @@ def test_a_profile_may_not_name_headers_that_the_suite_sets_itself(name: str) ->
 # -- HTTP/2 ------------------------------------------------------------------------------------------------------------
 
 
+AT_ONCE, LATER, HANGING_UP = "at once", "later", "hanging up"
 MANY = b"[" + b",".join([GOOD] * 200) + b"]"
 
 
-def speaks_http2(line: Line, seen: list[bool]) -> None:
-    """Answer every request of a connection that has negotiated HTTP/2."""
+def speaks_http2(line: Line, seen: list[bool], ends: str = "") -> None:
+    """Answer every request of a connection that has negotiated HTTP/2.
+
+    It may say with its answer, or in the next packet, that it handles no more calls, or just hang up.
+    """
     h2_connection = pytest.importorskip("h2.connection")
     h2_config, h2_events = pytest.importorskip("h2.config"), pytest.importorskip("h2.events")
     state = h2_connection.H2Connection(h2_config.H2Configuration(client_side=False))
     state.initiate_connection()
     line.say(state.data_to_send())
+    is_over = False
     while data := line.socket.recv(65536):
-        for event in state.receive_data(data):
-            if isinstance(event, h2_events.RequestReceived):
+        for event in state.receive_data(data) if not is_over else ():
+            if isinstance(event, h2_events.StreamEnded):
                 seen.append(True)
                 state.send_headers(event.stream_id, [(":status", "200"), ("content-type", "application/json")])
                 state.send_data(event.stream_id, MANY, end_stream=True)
+                line.say(state.data_to_send() if ends != AT_ONCE else b"")
+                if ends in (AT_ONCE, LATER):
+                    state.close_connection(last_stream_id=event.stream_id)
+                is_over = bool(ends)
         line.say(state.data_to_send())
+        if is_over and ends == HANGING_UP:
+            break
 
 
 def test_http2_is_used_if_the_profile_says_so_and_the_target_offers_it(authority: Authority) -> None:
@@ -288,6 +299,22 @@ def test_http2_is_used_if_the_profile_says_so_and_the_target_offers_it(authority
         answers = [client.send(MAINTAINER, "GET", "/version") for _ in range(3)]
     assert [answer.body == MANY for answer in answers] == [True] * 3, answers[0].problem
     assert len(seen) == 3
+
+
+@pytest.mark.parametrize("ends", [AT_ONCE, LATER, HANGING_UP])
+def test_a_write_is_sent_once_more_where_http2_says_that_it_was_not_handled(authority: Authority, ends: str) -> None:
+    """A server ends a connection after a number of calls, or when it has been idle."""
+    pytest.importorskip("h2")
+    seen: list[bool] = []
+    context = authority.server()
+    context.set_alpn_protocols(["h2"])
+    with (
+        serving(Seen(), context, lambda line: speaks_http2(line, seen, ends)) as target,
+        client_of(target.base_url, certificates=str(authority.file), http2=True) as client,
+    ):
+        answers = [client.send(MAINTAINER, "POST", "/version") for _ in range(4)]
+    assert [answer.problem for answer in answers] == [None] * 4
+    assert len(seen) == 4
 
 
 def test_without_the_http2_library_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -239,6 +239,7 @@ def test_parts_that_do_not_fit_are_refused_with_one_message(
         ({"shard": "2/3"}, "numbers of shards"),
         ({"subjects": ("service=gitCommit:" + "b" * 40,)}, "subjects"),
         ({"arguments": ("--read-only",)}, "--read-only"),
+        ({"arguments": ("--max-examples=3",)}, "generated calls"),
     ],
 )
 def test_records_of_different_runs_are_not_merged(folder: Path, changed: dict[str, Any], word: str) -> None:

@@ -100,9 +100,13 @@ class Span:
     lasting: float
     says: bytes | None = None
     """What a gateway answers in its place meanwhile; None where there are no connections."""
+    spares_reads: bool = False
+    """Whether reads are served as usual meanwhile."""
     forgets: bool = False
     """Whether the service begins anew afterwards, as it was when it was first started."""
 
+
+_READ_ONLY = '{"message":"You cannot perform write operations on a read-only instance"}'
 
 #: By name.
 OF_A_TIME: Mapping[str, Span] = {
@@ -110,6 +114,10 @@ OF_A_TIME: Mapping[str, Span] = {
     "upkeep": Span(7, 1, _of_gateway("200 OK")),
     "login": Span(7, 1, _whole("302 Found", "text/plain", "", "Location: /users/sign_in\r\n")),
     "unauthorized": Span(7, 1, _whole("401 Unauthorized", "application/json", '{"message":"401 Unauthorized"}')),
+    "forbidden": Span(7, 1, _whole("403 Forbidden", "application/json", '{"message":"403 Forbidden"}')),
+    "same-json": Span(7, 1, _whole("200 OK", "application/json", '{"status":"maintenance"}')),
+    "read-only": Span(20, 5, _whole("403 Forbidden", "application/json", _READ_ONLY), spares_reads=True),
+    "no-route": Span(20, 5, _whole("404 Not Found", "application/json", '{"message":"no Route matched"}')),
     "refused": Span(60, 10),
     "restart-kept": Span(15, 1),
     "restart-lost": Span(15, 1, forgets=True),
@@ -128,7 +136,8 @@ class Disturbed:
     def passes(self, call: Passage) -> str | None:
         """Disturb a call, or forward it."""
         span = OF_A_TIME.get(self.kind)
-        if span is not None and span.says is not None and self._is_away(span):
+        is_spared = span is not None and span.spares_reads and call.request.head.startswith((b"GET ", b"HEAD "))
+        if span is not None and span.says is not None and self._is_away(span) and not is_spared:
             call.say(span.says)
             return self.kind
         act = call.chance.choice(_MIXED) if self.kind == MIXED else OF_A_CALL.get(self.kind)
