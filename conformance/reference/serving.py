@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from conformance.reference.app import create_app
+from conformance.reference.world import NO_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,7 +129,7 @@ def _row(name: str, fixture: Fixture, number: int | None) -> tuple[str, str, str
     shown = name if number is None else f"{name} {number}"
     wanted = ("iid", "name", "slug", "sha", "token")
     more = ", ".join(f"{key} {fixture.extra[key]}" for key in wanted if key in fixture.extra)
-    return shown, str(fixture.id), fixture.path or "", more
+    return shown, "" if fixture.id == NO_ID else str(fixture.id), fixture.path or "", more
 
 
 def _table(heading: tuple[str, ...], rows: list[tuple[str, str, str, str]]) -> list[str]:

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+#: In place of the id of what has none: ids may begin with 0.
+NO_ID = -1
+
+
 @dataclass(frozen=True)
 class ActorRecord:
     """Somebody a run can act as. `role` is the one in the main project, "none", or "admin"."""
@@ -22,7 +26,7 @@ class ActorRecord:
 
 @dataclass(frozen=True)
 class Fixture:
-    """Something that exists in the world: its id, its full path where it has one, and what else is known."""
+    """Something that exists in the world: its id or NO_ID, its full path where it has one, and what else is known."""
 
     id: int
     path: str | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -33,6 +34,12 @@ GONE: Mapping[str, str] = {
 _BRINGS_BACK_ITS_OWN = ("setUpIntegration", "setUpService")
 #: Operations that make a rule which lists below it may show too. It may have got the number of a deleted one of these.
 _MAY_SHOW_BELOW = ("createGroupApprovalRule", "createProjectApprovalRule")
+#: By operation that deletes a rule, the one that made it. A list may also show rules that belong elsewhere, and to
+#: delete such a rule there may be answered as done though nothing is.
+_MADE_BY: Mapping[str, str] = {
+    "deleteProjectApprovalRule": "createProjectApprovalRule",
+    "deleteMergeRequestApprovalRule": "createMergeRequestApprovalRule",
+}
 #: The field that identifies an entry of one of these lists in its path.
 _NAMES = ("id", "slug")
 #: A rule for any approver may come back by itself, because it is the default.
@@ -59,6 +66,8 @@ class Deletions:
         self._settle_seconds = settle_seconds
         self._known: dict[tuple[str, str], Deletion] = {}
         """By the path of the list, and the last segment of that of the entry."""
+        self._made: Counter[tuple[str, str]] = Counter()
+        """How many rules that are not deleted yet were made by an operation and have a number."""
         self._lock = threading.Lock()
 
     def contradicted_by(self, exchange: Exchange) -> list[tuple[Deletion, str]]:
@@ -76,10 +85,11 @@ class Deletions:
             elif operation.id not in GONE:
                 # With another name, or another form of the id, it may be the same list.
                 self._forget(operation.area)
-                if operation.id in _MAY_SHOW_BELOW:
-                    self._forget_named(str(object_in(exchange.body).get("id")))
+                self._learn(operation.id, exchange)
             elif exchange.is_success and call.actor is not None and call.actor.name in operation.served:
                 owner, _, name = path.rpartition("/")
+                if not self._is_of_its_list(operation.id, name):
+                    return []
                 shows_after = DONE_WITHIN_SECONDS if exchange.status == HTTPStatus.ACCEPTED else self._settle_seconds
                 found = Deletion(GONE[operation.id], operation.area, exchange, now + shows_after)
                 self._known[owner, name] = found
@@ -95,6 +105,24 @@ class Deletions:
         owner, _, name = path.partition("?")[0].rpartition("/")
         with self._lock:
             self._known.pop((owner, name), None)
+
+    def _is_of_its_list(self, operation: str, name: str) -> bool:
+        """Tell whether what was deleted was made at its level before, as often as it was deleted there."""
+        if operation not in _MADE_BY:
+            return True
+        made = _MADE_BY[operation], name
+        is_known = self._made[made] > 0
+        self._made[made] -= is_known
+        return is_known
+
+    def _learn(self, operation: str, exchange: Exchange) -> None:
+        """Remember the number of a rule that was made."""
+        if operation not in (*_MADE_BY.values(), *_MAY_SHOW_BELOW):
+            return
+        name = str(object_in(exchange.body).get("id"))
+        self._made[operation, name] += 1
+        if operation in _MAY_SHOW_BELOW:
+            self._forget_named(name)
 
     def _forget(self, area: str) -> None:
         self._known = {place: known for place, known in self._known.items() if known.area != area}

@@ -12,6 +12,7 @@ from urllib.parse import urlencode, urlsplit
 from conformance.reference import ActorRecord, Choices, EmbeddedServer, Service, World, create_service
 from conformance.reference import Fixture as WorldFixture
 from conformance.reference.server import ask
+from conformance.reference.world import NO_ID
 from conformance.target import ACTORS, FIXTURES, Profile
 from conformance.target.names import PLURALS
 from conformance.target.profile import profile_from
@@ -98,7 +99,7 @@ def _world(made: MadeWorld, done: Provisioned) -> World:
 
 def _fixture(entry: dict[str, Any]) -> WorldFixture:
     rest = {key: value for key, value in entry.items() if key not in {"id", "path"}}
-    return WorldFixture(entry.get("id", 0), entry.get("path"), rest)
+    return WorldFixture(entry.get("id", NO_ID), entry.get("path"), rest)
 
 
 def directly(service: Service) -> Way:
@@ -160,6 +161,6 @@ def profile_data(world: World, base_url: str, version: str) -> dict[str, Any]:
 
 
 def _values(fixture: WorldFixture) -> dict[str, Any]:
-    number = {"id": fixture.id} if fixture.id else {}
+    number = {} if fixture.id == NO_ID else {"id": fixture.id}
     path = {"path": fixture.path} if fixture.path else {}
     return {**number, **path, **fixture.extra}

@@ -136,7 +136,9 @@ def _hidden(target: Readings, entry: Fixture) -> Iterator[Finding]:
 
 def _rules(target: Readings, name: str, sort: str, entry: Fixture) -> Iterator[Finding]:
     if "iid" in entry.values:
-        project = entry.get("project_id") or target.profile.value("project")
+        project = entry.get("project_id")
+        if project is None:
+            project = target.profile.value("project")
         path = f"/projects/{project}/merge_requests/{entry.get('iid')}/approval_state"
         found = target.record(path).get("rules")
     else:

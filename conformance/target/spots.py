@@ -50,7 +50,9 @@ def spot_of(profile: Profile, name: str) -> Spot | None:
         return None
     if name not in PROJECT_OF:
         return Spot("group" if name.endswith("group") else "project", entry.get("id"))
-    number = entry.get("project_id") or profile.value(PROJECT_OF[name])
+    number = entry.get("project_id")
+    if number is None:
+        number = profile.value(PROJECT_OF[name])
     iid = entry.get("iid")
     return None if number is None or iid is None else Spot("merge request", number, iid)
 
@@ -96,7 +98,8 @@ def _spots(profile: Profile) -> Iterator[Spot]:
                 yield Spot(level or "project", number)
             if name.endswith("merge_request") and entry.get("iid") is not None:
                 around = [each.get("id") for each in profile.fixtures.get(PROJECT_OF.get(name, "project"), ())]
-                yield from (Spot("merge request", each, entry.get("iid")) for each in ([number] if number else around))
+                places = around if number is None else [number]
+                yield from (Spot("merge request", each, entry.get("iid")) for each in places)
 
 
 def lies_in(profile: Profile, inner: Spot, outer: Spot) -> bool:

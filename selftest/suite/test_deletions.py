@@ -18,13 +18,18 @@ if TYPE_CHECKING:
 
 CONTRACT = Contract.load()
 RULES = "/projects/1/approval_rules"
+BELOW = "/projects/1/merge_requests/1/approval_rules"
 OWNER, DEVELOPER = Actor("owner", "a"), Actor("developer", "b")
 
 
 @pytest.fixture
 def send() -> Callable[..., list[str]]:
-    """Send calls, and return the requirements that each call shows as violated."""
+    """Send calls, and return the requirements that each call shows as violated; rules 7 and 8 are made before."""
     deletions = Deletions(ResponseValidator.of(CONTRACT, None), settle_seconds=0)
+    for rules in (RULES, BELOW):
+        for number in (7, 8):
+            body = json.dumps({"id": number}).encode()
+            deletions.contradicted_by(Exchange(Call(OWNER, "POST", rules), 201, {}, body, 0))
 
     def sent(
         method: str, path: str, status: int | None = 200, *, shown: Any = None, actor: Actor = OWNER, seconds: float = 0
@@ -95,8 +100,8 @@ def test_an_integration_comes_back_only_if_it_is_set_up_itself(send: Callable[..
     ("above", "below"),
     [
         ("/groups/1/approval_rules", RULES),
-        ("/groups/1/approval_rules", "/projects/1/merge_requests/1/approval_rules"),
-        (RULES, "/projects/1/merge_requests/1/approval_rules"),
+        ("/groups/1/approval_rules", BELOW),
+        (RULES, BELOW),
     ],
 )
 def test_a_rule_of_a_level_above_may_get_the_number_of_a_deleted_one(
@@ -109,8 +114,24 @@ def test_a_rule_of_a_level_above_may_get_the_number_of_a_deleted_one(
     assert [shown.split()[1] for shown in send("GET", below, shown=[{"id": 7}, {"id": 8}])] == ["8"]
 
 
+def test_the_deletion_of_a_rule_that_was_made_elsewhere_proves_nothing(send: Callable[..., list[str]]) -> None:
+    """A merge request may list the rules of its project, and leave one that is deleted there alone."""
+    send("POST", RULES, 201, shown={"id": 9})
+    send("DELETE", f"{BELOW}/9", 204)
+    assert send("GET", BELOW, shown=[{"id": 9}]) == []
+
+
+def test_the_number_of_a_deleted_rule_may_be_that_of_one_elsewhere(send: Callable[..., list[str]]) -> None:
+    send("DELETE", f"{BELOW}/7", 204)
+    send("POST", RULES, 201, shown={"id": 7})
+    send("DELETE", f"{BELOW}/7", 204)
+    assert send("GET", BELOW, shown=[{"id": 7}]) == []
+
+
 def test_a_deletion_of_what_belongs_elsewhere_is_disregarded() -> None:
     deletions = Deletions(ResponseValidator.of(CONTRACT, None), settle_seconds=0)
+    made = Exchange(Call(OWNER, "POST", RULES), 201, {}, b'{"id": 7}', 0)
+    deletions.contradicted_by(made)
     deletions.contradicted_by(Exchange(Call(OWNER, "DELETE", f"{RULES}/7"), 204, {}, b"", 0))
     deletions.disregard(f"{RULES}/7")
     listing = Exchange(Call(OWNER, "GET", RULES), 200, {}, json.dumps([{"id": 7}]).encode(), 0)

@@ -133,6 +133,13 @@ def hands_rules_down(service: Service) -> None:
     projects.delete_rule = deleted
 
 
+def shows_groups_the_rules_around_them(service: Service) -> None:
+    """List the rules of the groups around a group among its own; they can be changed where they belong."""
+    groups = service.group_approval_rules
+    own_rules = groups.rules
+    groups.rules = lambda group: [rule for around in service.identities.lineage(group) for rule in own_rules(around)]
+
+
 def counts_members_of_hidden_groups(service: Service) -> None:
     """Show the members of hidden groups to everybody among the eligible approvers."""
     rules = service.approval_rules
@@ -289,6 +296,11 @@ VARIANTS = (
             keeps_rule_types,
             names_nobody_eligible,
         ),
+    ),
+    Variant(
+        "groups-show-rules-from-above",
+        "A group lists the rules of the groups around it among its own.",
+        alterations=(shows_groups_the_rules_around_them,),
     ),
     Variant(
         "five-approvals-at-most",

@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING, Any
 from conformance.proof.variants.variant import Variant
 from conformance.reference.areas.approval_rule_records import RuleType
 from conformance.reference.areas.approval_settings import Setting
+from conformance.reference.areas.project_approval_configuration import (
+    ConfigurationChange,
+    ProjectApprovalConfiguration,
+)
 from conformance.reference.choices import Choices, Handing, Unfit
 from conformance.reference.errors import ForbiddenError, NotFoundError, RejectedError
 from conformance.reference.identity import Group, Kind, Project, Role
@@ -17,6 +21,15 @@ if TYPE_CHECKING:
     from conformance.reference.http import Request, Response
 
 _PASSED_ON_AFTER_SECONDS = 0.2
+#: By name in the configuration: the setting, and the value that it has where the configuration says true.
+_TWO_NAMES = {
+    "merge_requests_author_approval": (Setting.ALLOW_AUTHOR_APPROVAL, True),
+    "merge_requests_disable_committers_approval": (Setting.ALLOW_COMMITTER_APPROVAL, False),
+    "disable_overriding_approvers_per_merge_request": (Setting.ALLOW_OVERRIDES, False),
+    "reset_approvals_on_push": (Setting.RETAIN_APPROVALS, False),
+    "require_password_to_approve": (Setting.REQUIRE_PASSWORD, True),
+    "selective_code_owner_removals": (Setting.SELECTIVE_REMOVALS, True),
+}
 _SETTINGS_OF_PROJECT = "/projects/:id/merge_request_approval_setting"
 _SETTINGS_OF_GROUP = "/groups/:id/merge_request_approval_setting"
 
@@ -248,6 +261,29 @@ def passes_values_on_later(service: Service) -> None:
     settings.inherited = later
 
 
+def keeps_settings_under_two_names(service: Service) -> None:
+    """Let the configuration of a project show and change its settings, partly with the opposite value."""
+    configurations, settings = service.project_approval_configurations, service.approval_settings
+
+    def configuration(project: Project) -> ProjectApprovalConfiguration:
+        values = {name: settings.effective(project, one) is same for name, (one, same) in _TWO_NAMES.items()}
+        return replace(configurations.own_configuration(project), **values)
+
+    def changed(project: Project, change: ConfigurationChange) -> ProjectApprovalConfiguration:
+        configurations.without_conflict(change.on(configuration(project)))
+        sent = [(one, same, getattr(change, name)) for name, (one, same) in _TWO_NAMES.items()]
+        settings.change(project, {one: value is same for one, same, value in sent if value is not None})
+        own = ConfigurationChange(approvals_before_merge=change.approvals_before_merge)
+        configurations.configurations[project.id] = own.on(configurations.own_configuration(project))
+        return configuration(project)
+
+    for number, known in list(configurations.configurations.items()):
+        settings.values[Kind.PROJECT, number, Setting.REQUIRE_PASSWORD] = known.require_password_to_approve
+        configurations.configurations[number] = replace(known, require_password_to_approve=False)
+    configurations.configuration = configuration
+    configurations.change_configuration = changed
+
+
 _PLAIN = Choices()
 
 VARIANTS = (
@@ -263,6 +299,12 @@ VARIANTS = (
             project_settings_on_initially=("allow_author_approval", "retain_approvals_on_push"),
             group_settings_on_initially=(),
         ),
+    ),
+    Variant(
+        "settings-under-two-names",
+        "The configuration of a project is another form of its settings.",
+        alterations=(still_changes_configurations, keeps_settings_under_two_names),
+        alone="decides what others decide about settings and configurations",
     ),
     Variant(
         "everything-handed-down",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from conformance.reference.presenters import Json
 
 _MASK = "********"
+_ISSUES_URL = "issues_url"
 
 
 def drops_unfit_settings(service: Service) -> None:
@@ -240,6 +241,21 @@ def masks_secrets(service: Service) -> None:
     area.shown_settings = shown
 
 
+def takes_one_issue_tracker(service: Service) -> None:
+    """Refuse an issue tracker in a project where another one is active."""
+    area = service.integrations
+    set_up = area.set_up
+    trackers = {slug for slug, kind in CATALOGUE.items() if any(one.name == _ISSUES_URL for one in kind.parameters)}
+
+    def only(project: Any, kind: Any, values: Any, *, active: bool | None = None) -> Any:
+        others = {one.slug for one in area.active(project)} - {kind.slug}
+        if kind.slug in trackers and active is not False and others & trackers:
+            raise RejectedError("Another issue tracker is already in use", parameter="base")
+        return set_up(project, kind, values, active=active)
+
+    area.set_up = only
+
+
 _PLAIN = Choices()
 
 VARIANTS = (
@@ -258,6 +274,11 @@ VARIANTS = (
         "settings-in-pairs",
         "Settings of integrations are shown as names and values, and an update replaces them.",
         alterations=(shows_settings_as_pairs, replaces_settings),
+    ),
+    Variant(
+        "one-issue-tracker",
+        "Of several issue trackers one alone can be active in a project.",
+        alterations=(takes_one_issue_tracker,),
     ),
     Variant(
         "settings-as-texts",

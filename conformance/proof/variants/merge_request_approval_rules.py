@@ -214,6 +214,31 @@ def drops_authors_from_rules(service: Service) -> None:
     everywhere.update_rule = updated
 
 
+def lists_the_rules_that_apply(service: Service) -> None:
+    """List the rules that a merge request has to satisfy: those of its project until it has some of its own."""
+    rules = service.merge_request_approval_rules
+    find_listed = rules.find_listed
+
+    def found(merge_request: Any, number: int) -> Any:
+        applying = {rule.id: rule for rule in rules.effective_rules(merge_request)}
+        return applying.get(number) or find_listed(merge_request, number)
+
+    rules.listed = rules.effective_rules
+    rules.find_listed = found
+
+
+def deletes_no_rule_of_the_project(service: Service) -> None:
+    """Answer the deletion of a project's rule in a merge request that lists it like any other, and keep the rule."""
+    rules = service.merge_request_approval_rules
+    delete = rules.delete_rule
+
+    def deleted(merge_request: Any, number: int) -> None:
+        if number not in {rule.id for rule in rules.project_rules(merge_request)}:
+            delete(merge_request, number)
+
+    rules.delete_rule = deleted
+
+
 _PLAIN = Choices()
 
 VARIANTS = (
@@ -232,6 +257,21 @@ VARIANTS = (
             approval_rules.counts_members_of_hidden_groups,
             shows_no_sources_of_rules,
         ),
+    ),
+    Variant(
+        "rules-from-above-stay",
+        "Lists show the rules of all levels above, which are not deleted there, and numbers come back.",
+        replace(_PLAIN, project_rules_listed_in_merge_requests=True),
+        alterations=(
+            approval_rule_names.gives_numbers_again,
+            approval_rules.hands_rules_down,
+            deletes_no_rule_of_the_project,
+        ),
+    ),
+    Variant(
+        "rules-that-apply-are-listed",
+        "A merge request lists the rules of its project until it has some of its own.",
+        alterations=(lists_the_rules_that_apply,),
     ),
     Variant(
         "rules-of-both-levels-count",

@@ -125,6 +125,11 @@ VARIANTS = (
         alone="written with a point, as another one does, such a number is another number",
     ),
     Variant(
+        "numbers-from-zero",
+        "The first project, user and protected branch have the number 0.",
+        replace(_PLAIN, first_id=0),
+    ),
+    Variant(
         "addresses-of-ipv6",
         "Addresses have a number of IPv6 for their host.",
         replace(_PLAIN, web_url="http://[2001:db8::17]:8080/base"),
