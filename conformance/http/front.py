@@ -115,8 +115,10 @@ class Front:
             return False
         if _is_plain_not_found(exchange):
             return self._is_in_new_words(exchange)
-        is_odd = may_be_in_front(exchange) and _kind(exchange) not in self._own
-        return is_odd or self._refuses_whom_it_knew(exchange) or self._is_of_a_new_shape(exchange)
+        return self._is_odd(exchange) or self._refuses_whom_it_knew(exchange) or self._is_of_a_new_shape(exchange)
+
+    def _is_odd(self, exchange: Exchange) -> bool:
+        return may_be_in_front(exchange) and _kind(exchange) not in self._own
 
     def _is_in_new_words(self, exchange: Exchange) -> bool:
         if exchange.call.is_elsewhere:
@@ -197,7 +199,7 @@ class Front:
             return _shape(seen) == shape == _shape(send(_never_asked(witness)))
         if _is_refusal(seen):
             return send(_never_asked(witness)).status == seen.status
-        return self._may_have_given(seen)
+        return not seen.is_of_gateway and self._is_odd(seen)
 
 
 def may_be_in_front(exchange: Exchange) -> bool:

@@ -52,6 +52,22 @@ def test_a_page_that_hides_everything_for_a_moment_is_waited_for(hidden: bytes) 
         assert 0 < client.retries.counts.total() < 3
 
 
+def test_a_write_is_refused_by_the_service_though_what_is_read_meanwhile_looks_new() -> None:
+    """A read shows more than before when something was made since; that is no sign of a gateway."""
+    answers = {"/version": [GOOD, b'{"version":"17.7","revision":"a"}'], "/user": [FORBIDDEN]}
+
+    def service(line: Line, call: Call) -> bool | None:
+        known = answers[call.path.removeprefix("/api/v4")]
+        body = known.pop(0) if len(known) > 1 else known[0]
+        return says(body if body is FORBIDDEN else whole(body, headers=JSON), stays=True)(line, call)
+
+    with serving(service) as server, client_of(server.base_url) as client:
+        client.send(MAINTAINER, "GET", "/version")
+        exchange = client.send(MAINTAINER, "POST", "/user")
+    assert exchange.status == 403
+    assert not exchange.is_in_place_of_service
+
+
 @pytest.mark.parametrize("hidden", IN_FRONT.values(), ids=IN_FRONT)
 def test_a_write_that_got_such_a_page_is_unanswered(hidden: bytes) -> None:
     service = Service(hidden, lambda number, _: number > 1)
