@@ -159,7 +159,9 @@ class Front:
         if call.method not in READING:
             return replace(exchange, is_in_place_of_service=stood)
         if stood or shape or _is_plain_not_found(exchange) or may_be_in_front(exchange):
-            exchange = send(call)
+            again = send(call)
+            # The first answer counts if it was the service's: a fault may show in it alone.
+            exchange = exchange if shape and not stood and _shape(again) == shape else again
         if _is_plain_not_found(exchange):
             with self._lock:
                 self._own_wordings.add(_wording(exchange))

@@ -141,6 +141,21 @@ def test_json_that_all_calls_get_from_the_beginning_is_an_answer_of_the_service(
     assert service.calls.total() == len(paths)
 
 
+def test_an_answer_that_looks_new_is_judged_itself_and_not_the_one_that_it_is_checked_by() -> None:
+    """A fault may show in the first answer alone."""
+    answers = {"/version": [GOOD], "/user": [b'{"id":1}', b'{"id":1,"name":"first"}', b'{"id":1,"name":"second"}']}
+
+    def service(line: Line, call: Call) -> bool | None:
+        known = answers.get(call.path.removeprefix("/api/v4"), [b"[]"])
+        return says(whole(known.pop(0) if len(known) > 1 else known[0], headers=JSON), stays=True)(line, call)
+
+    with serving(service) as server, client_of(server.base_url) as client:
+        for path in ("/version", "/user"):
+            client.send(MAINTAINER, "GET", path)
+        assert client.send(MAINTAINER, "GET", "/user").body == b'{"id":1,"name":"first"}'
+    assert len(answers["/user"]) == 1  # it was checked
+
+
 def test_the_service_may_redirect_calls_of_one_kind() -> None:
     """The client checks this once, and then remembers it."""
     service = Service(IN_FRONT["a way to a login page"], lambda _, path: path.startswith("/own"))
