@@ -156,7 +156,7 @@ def test_input_and_output_of_programs_match_the_schemas() -> None:
         ("import sys; sys.exit('no licence')", "no licence"),
         ("print('hello')", "must write JSON"),
         ("print('[]')", "must write a JSON object"),
-        ("print('{\"actors\": {}}')", "fixtures"),
+        ("print('{\"actors\": {}}')", "names no actors"),
     ],
 )
 def test_a_program_that_fails_gives_one_message(conformance: Callable[..., Outcome], program: str, says: str) -> None:

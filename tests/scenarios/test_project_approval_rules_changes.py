@@ -322,6 +322,7 @@ def test_a_group_is_hidden_from_those_who_may_not_view_it(
                 read.must_hold(contains_hidden_groups=False)
 
 
+@pytest.mark.needs_feature("hidden_groups")
 def test_a_hidden_group_goes_only_when_that_is_asked_for(
     owner: Caller,
     maintainer: Caller,

@@ -69,6 +69,8 @@ def provided_by(command: Sequence[str], request: Data) -> Data:
     problem = first_problem(data, "target.schema.json")
     if problem:
         raise UsageError(f"What {name} wrote is not valid {problem}.")
+    if not data["actors"]:
+        raise UsageError(f"What {name} wrote names no actors: give at least one, with a token.")
     return data
 
 
