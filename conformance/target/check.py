@@ -15,7 +15,6 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from conformance.contract import OLDEST
 from conformance.target.held import look_inside
 from conformance.target.names import FIXTURE_ROWS, PLURALS
 from conformance.target.profile import Actor
@@ -137,7 +136,7 @@ def doubted_version(profile: Profile, client: Client) -> Iterator[Finding]:
         declared = f"a newer one, judged as {profile.version}" if profile.version_warning else f"{profile.version}"
         detail = f"{declared} ({profile.version_source}), and the target says {said.text} ({said.place})"
         # A version with another numbering scheme belongs to an independent implementation, and proves nothing here.
-        is_wrong = profile.version_source.endswith("profile") and said.version >= OLDEST
+        is_wrong = profile.version_source.endswith("profile") and said.judged_by is not None
         yield Finding("version", State.CONTRADICTED if is_wrong else State.NOTE, detail, str(said.version))
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from conformance.http.exchange import Exchange
     from conformance.target.profile import Actor, Profile
 
+#: The first number of a version that is counted in years.
+_FIRST_YEAR = 1000
 #: Where services of this kind report their version. The specification has neither call, so neither is judged.
 _PLACES = ("/version", "/metadata")
 _LONG = 3.0  # seconds
@@ -41,8 +43,11 @@ class Reported:
 
     @property
     def judged_by(self) -> Version | None:
-        """The version to judge by: the newest known one for a newer target, None for one that is too old."""
-        return min(self.version, NEWEST) if self.version >= OLDEST else None
+        """The version to judge by: the newest known one for a newer target, None for one that is too old.
+
+        An independent implementation may count its versions in another way, such as 0.9 or 2026.1: None as well.
+        """
+        return min(self.version, NEWEST) if self.version >= OLDEST and self.version.major < _FIRST_YEAR else None
 
 
 def asking_actor(profile: Profile) -> Actor | None:

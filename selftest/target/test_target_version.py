@@ -16,6 +16,7 @@ from conformance.target import version
 from conformance.target.check import check_profile
 from conformance.target.embedded import prepared_service, profile_data
 from conformance.target.profile import profile_from
+from conformance.target.readings import State
 from conformance.target.version import resolved
 from selftest.conftest import serving
 from selftest.reads import report_of
@@ -111,7 +112,8 @@ def test_a_target_without_a_version_has_an_unknown_one_with_a_warning(
 
 
 @pytest.mark.parametrize(
-    ("text", "judged_by"), [("20.1.0", "19.0"), ("19.5.0-pre", "19.0"), ("19.0.3", "19.0"), ("11.9", None)]
+    ("text", "judged_by"),
+    [("20.1.0", "19.0"), ("19.5.0-pre", "19.0"), ("19.0.3", "19.0"), ("11.9", None), ("2026.1", None)],
 )
 def test_a_newer_version_is_judged_by_the_last_row_and_an_older_one_is_unknown(
     reference: Any,
@@ -144,6 +146,14 @@ def test_a_declared_version_that_fits_is_no_warning(reference: Any, declared: st
     target = profile(service, base_url, version=declared)
     with Client(target.client_settings()) as client:
         assert not [one for one in check_profile(target, client) if one.place == "version"]
+
+
+@pytest.mark.parametrize(("told", "state"), [("18.0", State.CONTRADICTED), ("0.9", State.NOTE), ("2026.1", State.NOTE)])
+def test_a_version_that_is_counted_in_another_way_contradicts_nothing(reference: Any, told: str, state: State) -> None:
+    answering_with(reference[0], {"version": told}, "GET /version")
+    target = profile(*reference, version="17.7")
+    with Client(target.client_settings()) as client:
+        assert [one.state for one in check_profile(target, client) if one.place == "version"] == [state]
 
 
 def test_a_target_without_a_version_contradicts_nothing(reference: Any) -> None:
