@@ -37,6 +37,7 @@ from conformance.target.machine import require_confirmed
 from conformance.target.preflight import preflight, undeclared
 from conformance.target.profile import AUTO
 from conformance.target.readings import State
+from conformance.target.version import upgraded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -397,6 +398,7 @@ class Session:
             if self.writer.recorder is not None and self.result is None:
                 self._say_what_was_not_begun()
                 self.left = self._put_back()
+                self._say_whether_it_was_upgraded()
                 with undisturbed():  # what was put back is not done again, and what was seen takes seconds to write
                     self._finish(self.writer.recorder)
         finally:
@@ -410,6 +412,15 @@ class Session:
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - as said above
             why = "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
             return (f"what could not be put back ({why}). Later: conformance restore {self.folder}",)
+
+    def _say_whether_it_was_upgraded(self) -> None:
+        """Warn when the target, which is asked for its version, tells another one than before the tests."""
+        if self.run is None or self.target is None or self.stopped is not None or self.interrupted:
+            return
+        self.run.client.most_requests = None
+        text = upgraded(self.target, self.run.client) if self.target.asks_version else None
+        if text is not None:
+            self.writer.write(Notice(text))
 
     def _say_what_was_not_begun(self) -> None:
         cause = self.stopped or "pytest ended before it, without a reason"

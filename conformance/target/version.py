@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _FIRST_YEAR = 1000
 #: Where services of this kind report their version. The specification has neither call, so neither is judged.
 _PLACES = ("/version", "/metadata")
+_PLACES_TOLD = tuple(f"GET {place}" for place in _PLACES)
 _LONG = 3.0  # seconds
 
 
@@ -98,6 +99,22 @@ def resolved(profile: Profile) -> tuple[Profile, tuple[str, ...]]:
         f"{NEWEST}. It is judged by {what}. Name the version to judge by with --target-version."
     )
     return found, (text,)
+
+
+def upgraded(profile: Profile, client: Client) -> str | None:
+    """Say that a target tells another version than it did when this was asked first; None if it does not."""
+    now = ask_version(profile, client)
+    if (
+        isinstance(now, str)
+        or not profile.version_source.startswith(_PLACES_TOLD)
+        or now.source == profile.version_source
+    ):
+        return None
+    return (
+        f"The target told another version before the tests ({profile.version_source}) than after them ({now.source}). "
+        "It was upgraded meanwhile, or has several versions behind one address, so that no verdict is about one "
+        "version. Run once more."
+    )
 
 
 @contextmanager

@@ -78,6 +78,28 @@ def test_patch_levels_and_prereleases_count_as_their_minor_version(played: str, 
     assert warnings == ()
 
 
+@pytest.mark.parametrize(("then", "warned"), [("17.7.1", True), ("17.7.0", False)])
+def test_a_target_that_is_upgraded_during_a_run_is_warned_of(
+    conformance: Callable[..., Any], write_profile: Callable[..., Path], tmp_path: Path, then: str, *, warned: bool
+) -> None:
+    told = iter(["17.7.0"])
+
+    def upgrading(route: Route, request: Request, response: Response) -> Response:
+        del request
+        if route.key == "GET /version":
+            response.content = {"version": next(told, then)}
+        return response
+
+    with serving(prepared_service()) as (service, base_url):
+        service.transformers.append(upgrading)
+        write_profile(service, base_url, version="auto")
+        outcome = conformance("run", "--target", "target.yaml", *ONE_TEST)
+    assert outcome.code == ExitCode.CONFORMANT, outcome.text
+    found = [warning for warning in run_of(tmp_path)["warnings"] if "upgraded meanwhile" in warning]
+    assert bool(found) is warned
+    assert all("GET /version: 17.7.0" in warning and then in warning for warning in found)
+
+
 def test_if_version_is_not_served_metadata_is_read(reference: Any) -> None:
     answering_with(reference[0], {"message": "404"}, "GET /version", status=404)
     found, _ = resolved(profile(*reference))
