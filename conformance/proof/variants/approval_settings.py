@@ -28,7 +28,6 @@ _TWO_NAMES = {
     "disable_overriding_approvers_per_merge_request": (Setting.ALLOW_OVERRIDES, False),
     "reset_approvals_on_push": (Setting.RETAIN_APPROVALS, False),
     "require_password_to_approve": (Setting.REQUIRE_PASSWORD, True),
-    "selective_code_owner_removals": (Setting.SELECTIVE_REMOVALS, True),
 }
 _SETTINGS_OF_PROJECT = "/projects/:id/merge_request_approval_setting"
 _SETTINGS_OF_GROUP = "/groups/:id/merge_request_approval_setting"
@@ -262,18 +261,26 @@ def passes_values_on_later(service: Service) -> None:
 
 
 def keeps_settings_under_two_names(service: Service) -> None:
-    """Let the configuration of a project show and change its settings, partly with the opposite value."""
+    """Let the configuration of a project show and change its settings, partly with the opposite value.
+
+    Selective removals stay apart: what the text says of them in one place excludes what it says in the other.
+    """
     configurations, settings = service.project_approval_configurations, service.approval_settings
 
     def configuration(project: Project) -> ProjectApprovalConfiguration:
         values = {name: settings.effective(project, one) is same for name, (one, same) in _TWO_NAMES.items()}
-        return replace(configurations.own_configuration(project), **values)
+        own = configurations.own_configuration(project)
+        selective = own.selective_code_owner_removals and not values["reset_approvals_on_push"]
+        return replace(own, **values, selective_code_owner_removals=selective)
 
     def changed(project: Project, change: ConfigurationChange) -> ProjectApprovalConfiguration:
-        configurations.without_conflict(change.on(configuration(project)))
+        now = configurations.without_conflict(change.on(configuration(project)))
         sent = [(one, same, getattr(change, name)) for name, (one, same) in _TWO_NAMES.items()]
         settings.change(project, {one: value is same for one, same, value in sent if value is not None})
-        own = ConfigurationChange(approvals_before_merge=change.approvals_before_merge)
+        own = ConfigurationChange(
+            approvals_before_merge=change.approvals_before_merge,
+            selective_code_owner_removals=now.selective_code_owner_removals,
+        )
         configurations.configurations[project.id] = own.on(configurations.own_configuration(project))
         return configuration(project)
 
