@@ -30,7 +30,7 @@ from conformance.suite.arrange.reviews import (
     user_id,
 )
 from conformance.suite.context import current_run
-from conformance.suite.derived import caller_named
+from conformance.suite.derived import caller_named, is_known
 from conformance.suite.expectations import (
     Answer,
     Caller,
@@ -151,6 +151,11 @@ def test_an_approval_lists_its_caller_and_lowers_what_is_left(
     with verifies("merge-request-approvals.approve.lists-caller", go_on=True):
         must(me in shown_in(answer), f"user {me} in approved_by of the answer", str(shown_in(answer)))
         must_be_approved_by(maintainer, review, *approvers_in(before), me)
+        for reader in (caller_named(name) for name in ("reporter", "author", "admin") if is_known(name)):
+            answer_to_others = reader.get(review / "approvals")  # who may read is open, and whoever may reads the same
+            if answer_to_others.is_served:
+                listed = shown_in(answer_to_others)
+                must(me in listed, f"user {me} in approved_by, as {reader.name} reads it", str(listed))
     was_left, left = approvals_left(before), approvals_left(status_of(maintainer, review))
     with verifies("merge-request-approvals.approve.left-never-rises", go_on=True):
         must(left <= was_left, f"approvals_left <= {was_left}", str(left))

@@ -6,12 +6,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import afterwards, beforehand
+from conformance.proof.tampering import afterwards, altering, beforehand
+from conformance.proof.written.merge_request_approvals import MERGE_REQUEST
 from conformance.reference.areas.approval_rule_records import ApprovalRule, Level, RuleType, home_of
 from conformance.reference.errors import ForbiddenError, not_found
+from conformance.reference.identity import Role, Visibility
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conformance.reference import Service
+    from conformance.reference.http import Request, Response
 
 # -- copies ------------------------------------------------------------------------------------------------------------
 
@@ -109,3 +114,75 @@ def deleting_a_rule_once_more_breaks(service: Service) -> None:
             raise LookupError("no such rule any more")
 
     beforehand(service.merge_request_approval_rules, "delete_rule", broken)
+
+
+# -- readers -----------------------------------------------------------------------------------------------------------
+
+
+@fault("merge-request-approvals.approve.lists-caller")
+def approvals_are_kept_from_reporters(service: Service) -> None:
+    """Whoever has no more than the role of a reporter sees no approvals."""
+
+    def hide(shown: dict[str, Any], merge_request: Any, viewer: Any) -> dict[str, Any]:
+        project = service.merge_request_approval_rules.project_of(merge_request)
+        is_below = service.identities.role_in(viewer, project) < Role.DEVELOPER
+        return {**shown, "approved_by": []} if is_below else shown
+
+    afterwards(service.merge_request_approvals, "status", hide)
+
+
+@fault("merge-request-approvals.approve.lists-caller")
+def approvals_are_kept_from_the_author(service: Service) -> None:
+    """The author of a merge request sees no approvals of it."""
+
+    def hide(shown: dict[str, Any], merge_request: Any, viewer: Any) -> dict[str, Any]:
+        return {**shown, "approved_by": []} if viewer.id == merge_request.author_id else shown
+
+    afterwards(service.merge_request_approvals, "status", hide)
+
+
+@fault("merge-request-approvals.rules.hidden-groups.are-announced")
+def a_group_that_is_shown_hides_the_others(service: Service) -> None:
+    """contains_hidden_groups is false if the rule shows any group."""
+    _announcing(service, lambda shown, _: shown["contains_hidden_groups"] and not shown["groups"])
+
+
+@fault("merge-request-approvals.rules.hidden-groups.are-announced")
+def private_groups_of_a_merge_request_pass_for_hidden(service: Service) -> None:
+    """contains_hidden_groups is true for a private group, also if the caller may view it."""
+    groups = service.identities.groups
+
+    def is_private(_: dict[str, Any], rule: ApprovalRule) -> bool:
+        return any(groups[number].visibility is Visibility.PRIVATE for number in rule.groups)
+
+    _announcing(service, is_private)
+
+
+def _announcing(service: Service, told: Callable[[dict[str, Any], ApprovalRule], bool]) -> None:
+    def announce(shown: dict[str, Any], rule: ApprovalRule, *_: Any) -> dict[str, Any]:
+        return {**shown, "contains_hidden_groups": told(shown, rule)}
+
+    afterwards(service.merge_request_approval_rules, "present", announce)
+
+
+@fault("merge-request-approvals.rules.hidden-groups.are-announced")
+def merge_requests_show_hidden_groups(service: Service) -> None:
+    """The rules of a merge request show all of their groups to everybody, and say that some are hidden."""
+
+    def show(shown: dict[str, Any], rule: ApprovalRule, *_: Any) -> dict[str, Any]:
+        groups = [service.identities.groups[number] for number in rule.groups]
+        return {**shown, "groups": [service.present.group(group) for group in groups]}
+
+    afterwards(service.merge_request_approval_rules, "present", show)
+
+
+@fault("merge-request-approvals.rules.hidden-groups.are-announced")
+def the_state_announces_no_hidden_groups(service: Service) -> None:
+    """contains_hidden_groups is false in every approval state."""
+
+    def alter(_: Request, response: Response) -> None:
+        content: Any = response.content
+        rules = [{**rule, "contains_hidden_groups": False} for rule in content["rules"]]
+        response.content = {**content, "rules": rules}
+
+    altering(service, f"GET {MERGE_REQUEST}/approval_state", alter)
