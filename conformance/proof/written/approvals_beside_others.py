@@ -6,17 +6,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import afterwards, altering, beforehand
+from conformance.proof.tampering import afterwards, altering, beforehand, let_in
 from conformance.proof.written.merge_request_approvals import MERGE_REQUEST
 from conformance.reference.areas.approval_rule_records import ApprovalRule, Level, RuleType, home_of
 from conformance.reference.errors import ForbiddenError, not_found
 from conformance.reference.identity import Role, Visibility
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from conformance.reference import Service
     from conformance.reference.http import Request, Response
+    from conformance.reference.identity import Group, Project
 
 # -- copies ------------------------------------------------------------------------------------------------------------
 
@@ -186,3 +187,31 @@ def the_state_announces_no_hidden_groups(service: Service) -> None:
         response.content = {**content, "rules": rules}
 
     altering(service, f"GET {MERGE_REQUEST}/approval_state", alter)
+
+
+# -- callers without a token -------------------------------------------------------------------------------------------
+
+
+def open_without_a_token(service: Service, key: str, places: Iterable[Project | Group], actor: str) -> None:
+    """Let calls of a route without a token read what belongs to public places, as an actor would."""
+    public = [place for place in places if place.visibility is Visibility.PUBLIC]
+    names = {name for place in public for name in (str(place.id), place.full_path)}
+
+    def is_read(request: Request) -> bool:
+        asks = request.route.key == key and request.path["id"] in names
+        return asks and not request.header("private-token")
+
+    let_in(service, is_read, actor)
+
+
+@fault("authentication.anonymous-on-public-project")
+def single_rules_of_public_projects_are_open(service: Service) -> None:
+    """A rule of a public project is read on its own without a token."""
+    key = "GET /projects/:id/approval_rules/:approval_rule_id"
+    open_without_a_token(service, key, service.identities.projects.values(), "maintainer")
+
+
+@fault("group-approval-rules.authorization.anonymous-reading")
+def rules_of_public_groups_are_open(service: Service) -> None:
+    """The rules of a public group are listed without a token."""
+    open_without_a_token(service, "GET /groups/:id/approval_rules", service.identities.groups.values(), "owner")
