@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from conformance.suite.arrange import ABSENT
 from conformance.suite.context import Run, Unmet, current_run
-from conformance.suite.derived import caller_named, is_known, served_caller
+from conformance.suite.derived import ANONYMOUS, caller_named, is_known, served_caller
 from conformance.suite.expectations import Path
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _WITNESSES = {
 #: The places: those further inside, and those that everybody may see, where finding them needs no role. For groups,
 #: that is the one around the public project.
 _ELSEWHERE = {"projects": ("subgroup_project", "public_project"), "groups": ("subgroup", "public_project")}
-_BELOW_EVERY_ROLE = ("developer", "reporter", "guest", "outsider")
+_BELOW_EVERY_ROLE = ("developer", "reporter", "guest", "outsider", ANONYMOUS)
 #: A developer whose part in the project gives no right to read more. The author of a merge request is none by
 #: definition, because whoever writes a profile may have opened it as a maintainer.
 _WITH_A_PART = "approver"
@@ -81,10 +81,12 @@ def _elsewhere(prepared: Arranged, caller: Caller) -> Iterator[Prepared]:
     for name in _ELSEWHERE[kind]:
         place = current_run().profile.first(name)
         # Public things are no more public for callers known elsewhere, and writes need a role everywhere.
+        is_around = (kind, name) == ("groups", "public_project")
         in_question = name != "public_project" or (operation.is_read and caller.name == "outsider")
+        if caller.name == ANONYMOUS:  # about public projects there is a test of its own
+            in_question = is_around and operation.is_read and "outsider" in operation.refused
         if place is None or not place.get("path") or not in_question:
             continue
-        is_around = (kind, name) == ("groups", "public_project")
         full_path = place["path"].rpartition("/")[0] if is_around else place["path"]
         path = Path(f"/{kind}/{quote(full_path, safe='') if is_around else place.id}") / below
         is_below = False

@@ -23,7 +23,7 @@ from conformance.suite.derived import (
     token_in,
     with_token,
 )
-from conformance.suite.expectations import Caller, Path, given, must, observe, project_path, verifies
+from conformance.suite.expectations import Answer, Caller, Path, given, must, observe, project_path, verifies
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture, Operation, SuiteSession
@@ -115,6 +115,16 @@ def test_a_token_that_is_nearly_right_is_refused(maintainer: Caller, project: Fi
                 with_token(f"maintainer-token-{what}", text).get(path).must_be_refused(beside=control)
 
 
+def rules_listed_by(caller: Caller, answers: list[Answer]) -> list[Answer]:
+    """Return the first rule, read on its own, of each list of rules that has one and serves it."""
+    lists = [answer for answer in answers if answer.exchange.call.path.endswith("/approval_rules")]
+    first = [(one.exchange.call.path, one.json[0]) for one in lists if isinstance(one.json, list) and one.json]
+    alone = [
+        caller.get(Path(f"{path}/{rule['id']}")) for path, rule in first if isinstance(rule, dict) and "id" in rule
+    ]
+    return [answer for answer in alone if answer.is_served]
+
+
 @pytest.mark.calls_a_project
 def test_without_a_token_even_a_public_project_is_closed(
     maintainer: Caller,
@@ -124,23 +134,21 @@ def test_without_a_token_even_a_public_project_is_closed(
     """The text makes no exception for public projects."""
     number, name = project_path(public_project), public_project.get("path")
     forms = [number, *([f"/projects/{quote(name, safe='')}"] if name else [])]
-    for path in paths_open_to(maintainer, public_project, at_most=len(reads_of_a_project())):
-        control = maintainer.get(path)
+    # Most projects with any merge request have one with this number.
+    of_both = [*reads_of_a_project(), *(f"/merge_requests/1{one}" for one in reads_of_a_merge_request())]
+    answers = [maintainer.get(Path(f"{number}{below}")) for below in of_both]
+    controls = [answer for answer in answers if answer.is_served]
+    given(bool(controls), f"{maintainer.name} is served nowhere in the project")
+    for control in [*controls, *rules_listed_by(maintainer, controls)]:
         for form in forms:
             with verifies("authentication.anonymous-on-public-project", go_on=True):
-                anonymous.get(path.replace(number, form, 1)).must_be_refused(beside=control)
+                path = control.exchange.call.path.replace(number, form, 1)
+                anonymous.get(path).must_be_refused(beside=control)
     if name and current_run().profile.claims("code-completion"):
         control = maintainer.post(CHECK, {"project_path": name})
         if control.is_served:
             with verifies("authentication.anonymous-on-public-project", go_on=True):
                 anonymous.post(CHECK, {"project_path": name}).must_be_refused(beside=control)
-    # Most projects with any merge request have one with this number.
-    for below in reads_of_a_merge_request():
-        path = Path(f"{number}/merge_requests/1{below}")
-        control = maintainer.get(path)
-        if control.is_served:
-            with verifies("authentication.anonymous-on-public-project", go_on=True):
-                anonymous.get(path).must_be_refused(beside=control)
 
 
 #: The callers for a public project: one who may have a role that is too low there, and one who has none.

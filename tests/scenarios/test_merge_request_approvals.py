@@ -13,6 +13,7 @@ from conformance.suite.arrange.reviews import (
     approvals_left,
     approvals_put_back,
     approvers_in,
+    approvers_named,
     approvers_of,
     created,
     given_open,
@@ -25,10 +26,11 @@ from conformance.suite.arrange.reviews import (
     settled,
     state_of,
     status_of,
+    under_review,
     user_id,
 )
 from conformance.suite.context import current_run
-from conformance.suite.derived import caller_named
+from conformance.suite.derived import caller_named, is_known
 from conformance.suite.expectations import (
     Answer,
     Caller,
@@ -149,6 +151,11 @@ def test_an_approval_lists_its_caller_and_lowers_what_is_left(
     with verifies("merge-request-approvals.approve.lists-caller", go_on=True):
         must(me in shown_in(answer), f"user {me} in approved_by of the answer", str(shown_in(answer)))
         must_be_approved_by(maintainer, review, *approvers_in(before), me)
+        for reader in (caller_named(name) for name in ("reporter", "author", "admin") if is_known(name)):
+            answer_to_others = reader.get(review / "approvals")  # who may read is open, and whoever may reads the same
+            if answer_to_others.is_served:
+                listed = shown_in(answer_to_others)
+                must(me in listed, f"user {me} in approved_by, as {reader.name} reads it", str(listed))
     was_left, left = approvals_left(before), approvals_left(status_of(maintainer, review))
     with verifies("merge-request-approvals.approve.left-never-rises", go_on=True):
         must(left <= was_left, f"approvals_left <= {was_left}", str(left))
@@ -409,3 +416,60 @@ def test_unapproving_without_an_approval_changes_nothing(
         "merge-request-approvals.unapprove.without-approval-answer",
         f"unapproving without an approval answers {answer.status}",
     )
+
+
+# -- the records -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirements(
+    "merge-request-approvals.status.read",
+    "merge-request-approvals.status.fields",
+    "merge-request-approvals.status.approvals-left",
+    "merge-request-approvals.status.timestamps",
+    "merge-request-approvals.status.approved-by",
+    "merge-request-approvals.state.read",
+    "merge-request-approvals.state.fields",
+    "merge-request-approvals.state.rule.fields",
+    "merge-request-approvals.state.rule.rule-type",
+    "merge-request-approvals.state.rule.eligible-approvers",
+    "merge-request-approvals.state.rule.users",
+    "merge-request-approvals.state.rule.groups",
+    "merge-request-approvals.state.rule.source-rule",
+    "merge-request-approvals.state.rule.overridden",
+    "merge-request-approvals.state.rule.approved-by",
+    "merge-request-approvals.state.rule.approved",
+    "merge-request-approvals.rule.fields",
+    "merge-request-approvals.rule.rule-type",
+    "merge-request-approvals.rule.eligible-approvers",
+    "merge-request-approvals.rule.users",
+    "merge-request-approvals.rule.groups",
+    "merge-request-approvals.rule.source-rule",
+    "merge-request-approvals.rule.overridden",
+)
+def test_the_records_of_an_approved_merge_request_are_complete(
+    maintainer: Caller,
+    approver: Caller,
+    approver_group: Fixture,
+    project: Fixture,
+    merge_request: Fixture,
+) -> None:
+    """Every list in them has an entry here; each answer is validated against the contract as it arrives."""
+    path = merge_request_path(project, merge_request)
+    with under_review(maintainer, path, approver):
+        approvers = {"user_ids": [user_id(approver)], "group_ids": [approver_group.id]}
+        rule = created(maintainer, path / "approval_rules", approvals_required=1, **approvers)
+        approver.post(path / "approve").given_served()
+        given(user_id(approver) in approvers_in(status_of(maintainer, path)), "the approval does not show")
+        with verifies("merge-request-approvals.status.read", go_on=True):
+            maintainer.get(path / "approvals").must_be(200).must_be_an(dict)
+        with verifies("merge-request-approvals.state.read", go_on=True):
+            maintainer.get(path / "approval_state").must_be(200).must_be_an(dict)
+        in_state = rule_in_state(state_of(maintainer, path), rule["id"])
+        listed = maintainer.list(path / "approval_rules").the(id=rule["id"])
+        for shown in (in_state, listed):
+            given(all(approvers_named(shown)) and bool(shown.get("eligible_approvers")), "a list of the rule is empty")
+        given(bool(in_state.get("approved_by")), "approved_by of the rule is empty")
+        with verifies("merge-request-approvals.status.description"):
+            description = status_of(maintainer, path).get("description")
+            has_none = description is None and merge_request.get("description") is None
+            must(isinstance(description, str) or has_none, "its description as text", repr(description))

@@ -14,6 +14,7 @@ from conformance.suite.arrange.reviews import (
     approvals_put_back,
     approvers_of,
     created,
+    created_named,
     essences,
     fresh_name,
     given_in_profile,
@@ -110,11 +111,11 @@ def test_a_reset_of_approvals_leaves_the_number_of_a_copied_rule(
             source = created(maintainer, project_rules, approvals_required=1, user_ids=[user_id(approver)])["id"]
             copied = {"approvals_required": 5, "approval_project_rule_id": source}
             created(maintainer, path / "approval_rules", **copied)
-            approver.post(path / "approve").given_served()
             with (
                 verifies("merge-request-approvals.approvals-leave-rules"),
                 unchanged(lambda: essences(maintainer, path / "approval_rules"), "the rules of the merge request"),
             ):
+                approver.post(path / "approve").given_served()
                 given_reset(project_bot, maintainer, path)
 
 
@@ -145,17 +146,17 @@ def test_rules_of_a_project_leave_those_that_a_merge_request_has_of_its_own(
     approver: Caller,
     second_approver: Caller,
 ) -> None:
-    own = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])["id"]
+    own = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
 
     def own_rule() -> Any:
-        return essences(maintainer, merge_request_rules).get(own)
+        return essences(maintainer, merge_request_rules).get(own["id"])
 
     given(own_rule() is not None, "the list does not show the rule")
     with (
         verifies("project-approval-rules.leave-merge-requests"),
         unchanged(own_rule, "the rule of the merge request"),
     ):
-        rule = created(maintainer, project_rules, user_ids=[user_id(approver)])
+        rule = created_named(maintainer, project_rules, own["name"], user_ids=[user_id(approver)])
         change = {"name": fresh_name(), "approvals_required": 3, **naming_only(second_approver)}
         maintainer.put(project_rules / rule["id"], change).given_served()
         maintainer.delete(project_rules / rule["id"]).given_served()
@@ -362,8 +363,7 @@ def test_whoever_has_read_before_sees_an_approval_and_its_withdrawal(
 ) -> None:
     """A response cached for one caller must not hide the change."""
     me = user_id(approver)
-    those = (owner, second_approver, approver)
-    readers = [reader for reader in those if reader.get(joint_review / "approvals").is_served]
+    readers = [one for one in (owner, second_approver, approver) if one.get(joint_review / "approvals").is_served]
     for reader in readers:
         given(me not in approvers_of(reader, joint_review), "the approval is there already")
     approver.post(joint_review / "approve").given_served()

@@ -489,8 +489,9 @@ def test_a_change_in_one_project_leaves_the_other_projects(
     ):
         rule = created(maintainer, project_rules)
         number, said = rule["id"], {"name": rule["name"], "approvals_required": 4}
-        maintainer.list(project_rules).the(id=number)
         namesake = maintainer.post(spare_project_rules, {**said, **naming_only(maintainer)})
+        mine = maintainer.list(project_rules).the(id=number).get("approvals_required")
+        must(mine == rule.get("approvals_required"), "the rule as it was created", f"approvals_required = {mine}")
         maintainer.put(project_rules / number, changed(maintainer, name=rule["name"])).given_served()
         maintainer.delete(project_rules / number).given_served()
         if namesake.is_served:

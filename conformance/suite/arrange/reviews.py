@@ -328,6 +328,13 @@ def created(writer: Caller, rules: Path, **body: Any) -> Rule:
     return rule_in(answer)
 
 
+def created_named(writer: Caller, rules: Path, name: str, **body: Any) -> Rule:
+    """Create a rule with the name of one elsewhere, or with a name of its own if that is refused."""
+    with suppress(Unmet):
+        return created(writer, rules, name=name, **body)
+    return created(writer, rules, **body)
+
+
 def _usual_number(rules: Path) -> int:
     return MANY if "/merge_requests/" in rules else 2
 
