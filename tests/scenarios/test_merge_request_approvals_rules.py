@@ -377,17 +377,16 @@ def test_an_update_may_remove_the_groups_that_its_caller_cannot_see(
     known = owner.read(merge_request_rules / rule["id"])
     given(hidden_group.id in approvers_named(known)[1], "the owner does not see the group")
     seen, listed = maintainer.read(merge_request_rules / rule["id"]), maintainer.list(merge_request_rules)
+    given(hidden_group.id not in approvers_named(seen)[1], "the group is not hidden from the maintainer")
     with verifies("merge-request-approvals.rules.hidden-groups.are-announced", go_on=True):
         # The state may show a rule of the project with the same number, but of another name.
         state = state_of(maintainer, Path(merge_request_rules.rpartition("/")[0]))["rules"]
         named = [one for one in state if isinstance(one, dict) and one.get("name") == rule.get("name")]
         for shown in (seen, listed.the(id=rule["id"]), rule_in_state({"rules": named}, rule["id"])):
-            told, groups = shown.get("contains_hidden_groups"), approvers_named(shown)[1]
+            told = shown.get("contains_hidden_groups")
             must(told is True, "contains_hidden_groups = true", f"contains_hidden_groups = {told!r}")
-            must(hidden_group.id not in groups, f"no group {hidden_group.id}, which is hidden", f"the groups {groups}")
         told = known.get("contains_hidden_groups")
         must(told is not True, "nothing hidden from the owner, who sees the group", f"contains_hidden_groups = {told}")
-    given(hidden_group.id not in approvers_named(seen)[1], "the group is not hidden from the maintainer")
     change = {"user_ids": [user_id(approver)], "group_ids": [], "remove_hidden_groups": True}
     with verifies("merge-request-approvals.rules.update.remove-hidden-groups"):
         maintainer.put(merge_request_rules / rule["id"], change).given_served()

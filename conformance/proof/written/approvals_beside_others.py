@@ -167,17 +167,6 @@ def _announcing(service: Service, told: Callable[[dict[str, Any], ApprovalRule],
 
 
 @fault("merge-request-approvals.rules.hidden-groups.are-announced")
-def merge_requests_show_hidden_groups(service: Service) -> None:
-    """The rules of a merge request show all of their groups to everybody, and say that some are hidden."""
-
-    def show(shown: dict[str, Any], rule: ApprovalRule, *_: Any) -> dict[str, Any]:
-        groups = [service.identities.groups[number] for number in rule.groups]
-        return {**shown, "groups": [service.present.group(group) for group in groups]}
-
-    afterwards(service.merge_request_approval_rules, "present", show)
-
-
-@fault("merge-request-approvals.rules.hidden-groups.are-announced")
 def the_state_announces_no_hidden_groups(service: Service) -> None:
     """contains_hidden_groups is false in every approval state."""
 
