@@ -46,6 +46,9 @@ class Model(RuleBasedStateMachine):
     def look_around(self, moved: Any) -> None:
         """Compare everything except the place that was moved with the model."""
 
+    def tour(self) -> None:
+        """Make the moves that must be made whatever is drawn, once and before all examples; none unless overridden."""
+
     def teardown(self) -> None:
         """End an example; after a failure nothing is left to compare."""
         if self.moved is not None:
@@ -55,9 +58,21 @@ class Model(RuleBasedStateMachine):
 def explore(suite: SuiteSession, make: Callable[[], Model]) -> None:
     """Run random sequences of moves against the target, with the seed of the session; `make` begins an example.
 
-    A violation is shrunk to the shortest sequence that shows it; that one is recorded, with all its calls. Requirements
-    that the moves never reached are left to the stories: the model leaves no requirement open.
+    The tour of the model comes first. A violation is shrunk to the shortest sequence that shows it; that one is
+    recorded, with all its calls. Requirements that the moves never reached are left to the stories: the model leaves no
+    requirement open.
     """
+    test = current_test()
+    try:
+        make().tour()
+        _draw_moves(suite, make)
+    except Violation:
+        test.results.settle(test.declared)  # the stories show what later moves would have shown
+        raise
+    test.results.settle(test.declared)
+
+
+def _draw_moves(suite: SuiteSession, make: Callable[[], Model]) -> None:
     test = current_test()
     examples = max(3, 4 * suite.options.max_examples // 15)
     options = settings(
@@ -75,9 +90,6 @@ def explore(suite: SuiteSession, make: Callable[[], Model]) -> None:
         try:
             # Any function that makes a machine will do, though the annotation names a class.
             run_state_machine_as_test(cast("type[Model]", seed(suite.seed)(make)), settings=options)
-        except Violation:
-            test.results.settle(test.declared)  # the stories show what later moves would have shown
-            raise
         except Flaky as error:
             raise _told_by(error) from error
         except Unsatisfiable as error:
@@ -87,7 +99,6 @@ def explore(suite: SuiteSession, make: Callable[[], Model]) -> None:
             raise Unmet(Reason.NO_ANSWER, detail) from error
         finally:
             test.on_silence = None
-    test.results.settle(test.declared)
 
 
 def _told_by(error: Flaky) -> Exception:

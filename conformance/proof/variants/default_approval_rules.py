@@ -190,7 +190,7 @@ VARIANTS = (
     ),
     Variant(
         "default-rules-keep-their-name",
-        "The rule that anybody satisfies and those about reports have their own names, and the deprecated number counts.",
+        "The rule that anybody satisfies and those about reports have their own names; the deprecated number counts.",
         alterations=(
             fixes_the_name_of_default_rules,
             approval_settings.maps_approvals_before_merge,
