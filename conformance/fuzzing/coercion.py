@@ -1,8 +1,8 @@
 """Which values no service could convert to the type of a parameter.
 
-Services convert: "1" to a number, 1 to a truth value, a number to text, a single value to a list of one. If a service
-accepts a value that some service converts, that proves nothing, so only values beyond all of that count against a
-service. Limits of length, size and form are no types and are ignored.
+Services convert: "1" to a number, 1 to a truth value, a number to text, a single value to a list of one, and a list to
+text, with commas between its entries. If a service accepts a value that some service converts, that proves nothing, so
+only values beyond all of that count against a service. Limits of length, size and form are no types and are ignored.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def is_beyond_coercion(schema: Mapping[str, Any], value: Any) -> bool:
     if isinstance(value, dict):
         return bool(value)
     if isinstance(value, list):
-        return len(value) >= _SEVERAL
+        return kind != "string" and len(value) >= _SEVERAL
     return kind != "string" and isinstance(value, str) and _is_a_plain_word(value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
 import hypothesis
@@ -17,9 +18,16 @@ from conformance.suite.context import Unmet, Violation, current_run, current_tes
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from conformance.results.record import Check
     from conformance.suite.session import SuiteSession
 
 _STEPS = 12
+#: How many examples more may be tried to make a failing one shorter, each of them dozens of calls.
+_TRIES_TO_SHRINK = 60
+
+
+class _ShortEnoughError(BaseException):
+    """Ends the search for a shorter example; not an Exception, so that it is not mistaken for the end of one."""
 
 
 class Model(RuleBasedStateMachine):
@@ -46,6 +54,9 @@ class Model(RuleBasedStateMachine):
     def look_around(self, moved: Any) -> None:
         """Compare everything except the place that was moved with the model."""
 
+    def tour(self) -> None:
+        """Make the moves that must be made whatever is drawn, once and before all examples; none unless overridden."""
+
     def teardown(self) -> None:
         """End an example; after a failure nothing is left to compare."""
         if self.moved is not None:
@@ -55,9 +66,21 @@ class Model(RuleBasedStateMachine):
 def explore(suite: SuiteSession, make: Callable[[], Model]) -> None:
     """Run random sequences of moves against the target, with the seed of the session; `make` begins an example.
 
-    A violation is shrunk to the shortest sequence that shows it; that one is recorded, with all its calls. Requirements
-    that the moves never reached are left to the stories: the model leaves no requirement open.
+    The tour of the model comes first. A violation is shrunk to the shortest sequence that some tries find; that one is
+    recorded, with all its calls. Requirements that the moves never reached are left to the stories: the model leaves no
+    requirement open.
     """
+    test = current_test()
+    try:
+        make().tour()
+        _draw_moves(suite, make)
+    except Violation:
+        test.results.settle(test.declared)  # the stories show what later moves would have shown
+        raise
+    test.results.settle(test.declared)
+
+
+def _draw_moves(suite: SuiteSession, make: Callable[[], Model]) -> None:
     test = current_test()
     examples = max(3, 4 * suite.options.max_examples // 15)
     options = settings(
@@ -70,16 +93,20 @@ def explore(suite: SuiteSession, make: Callable[[], Model]) -> None:
         phases=(Phase.generate, Phase.shrink),
         suppress_health_check=list(HealthCheck),
     )
+    begun = count(1)
+
+    def begin() -> Model:
+        if next(begun) > examples + _TRIES_TO_SHRINK and test.results.last_pending is not None:
+            raise _ShortEnoughError
+        return make()
+
     with test.shrinking():
         test.on_silence = hypothesis.reject  # nothing was shown; try another sequence
         try:
             # Any function that makes a machine will do, though the annotation names a class.
-            run_state_machine_as_test(cast("type[Model]", seed(suite.seed)(make)), settings=options)
-        except Violation:
-            test.results.settle(test.declared)  # the stories show what later moves would have shown
-            raise
-        except Flaky as error:
-            raise _told_by(error) from error
+            run_state_machine_as_test(cast("type[Model]", seed(suite.seed)(begin)), settings=options)
+        except (_ShortEnoughError, Flaky) as error:
+            raise _told_by(error, test.results.last_pending) from error
         except Unsatisfiable as error:
             if test.history.unanswered is None:
                 raise
@@ -87,16 +114,20 @@ def explore(suite: SuiteSession, make: Callable[[], Model]) -> None:
             raise Unmet(Reason.NO_ANSWER, detail) from error
         finally:
             test.on_silence = None
-    test.results.settle(test.declared)
 
 
-def _told_by(error: Flaky) -> Exception:
-    """Return the known result if the same moves end in different ways, as on a target that stops answering."""
+def _told_by(error: BaseException, shortest: Check | None) -> Exception:
+    """Return the known result if the same moves end in different ways, as on a target that stops answering.
+
+    The search for a shorter example may also have been ended; `shortest` is the failure of the last one, if any failed.
+    """
     seen = error.exceptions if isinstance(error, ExceptionGroup) else ()
     for kind in (TargetGoneError, RequestsSpentError, Violation, Unmet):
         found = next((one for one in seen if isinstance(one, kind)), None)
         if found is not None:
             return found
+    if shortest is not None:
+        return Violation(str(shortest.expected), str(shortest.actual))
     absent = [*current_run().absences.found.values()]
     if absent:  # found absent on the way, so that the same moves ended in another way before
         return OperationAbsent(absent[-1])

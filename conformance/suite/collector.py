@@ -97,6 +97,7 @@ class CheckCollector:
             if self._pending is None:
                 self._write(check)
             else:
+                self._pending.pop(requirement, None)  # the latest one comes last
                 self._pending[requirement] = check
 
     def open_question(
@@ -169,6 +170,11 @@ class CheckCollector:
             for requirement, check in held.items():
                 self._settled.add(requirement)
                 self._write(check)
+
+    @property
+    def last_pending(self) -> Check | None:
+        """The failure that is to be written last at the end of `pending`."""
+        return next(reversed((self._pending or {}).values()), None)
 
     def _count(self, requirement: str, what: str) -> int:
         key = (requirement, what)

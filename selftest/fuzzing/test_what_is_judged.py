@@ -76,8 +76,12 @@ def test_every_value_can_be_converted_to_lists_objects_or_mixed_types(schema: di
     assert not any(is_beyond_coercion(schema, value) for value in (1, "abc", {"a": 1}, [1, 2], None))
 
 
-def test_a_number_can_be_converted_to_text() -> None:
-    assert not is_beyond_coercion({"type": "string"}, 12)
+@pytest.mark.parametrize("value", [12, ["one", "two"], [None, None]])
+def test_numbers_and_lists_can_be_converted_to_text(value: object) -> None:
+    assert not is_beyond_coercion({"type": "string"}, value)
+
+
+def test_an_object_cannot_be_converted_to_text() -> None:
     assert is_beyond_coercion({"type": "string"}, {"a": 1})
 
 

@@ -177,5 +177,4 @@ def read_otherwise(settings: Settings, owner: Fixture) -> Settings:
 def test_settings_follow_the_model_in_any_order_of_updates(suite: SuiteSession, places: dict[str, Settings]) -> None:
     given(all(places[name].free() for name in ("project", "group")), "settings are locked")
 
-    ApprovalSettings(places).tour()
     explore(suite, lambda: ApprovalSettings(places))

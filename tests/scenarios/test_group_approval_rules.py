@@ -57,6 +57,8 @@ from conformance.suite.expectations import (
 if TYPE_CHECKING:
     from conformance.suite import Fixture
 
+#: Makes a name long, but no longer than those that are drawn for other rules.
+LONG = "for everybody who approves what is changed in here"
 
 # -- creation ----------------------------------------------------------------------------------------------------------
 
@@ -80,7 +82,7 @@ def test_a_created_rule_is_answered_and_listed(
     before = standings(admin_of_group, group_rules)
     users, groups = and_more(user_id(approver), approver_group.id)
     # Which characters a name may have is open; an accepted name is stored.
-    for name in (f"{fresh_name()} R&D's Prüfung", fresh_name()):
+    for name in (f"{fresh_name()} R&D's Prüfung {LONG}", fresh_name()):
         values = {"name": name, "approvals_required": 3, "rule_type": "regular"}
         answer = admin_of_group.post(group_rules, {**values, "user_ids": users, "group_ids": groups})
         if answer.is_served:
@@ -190,7 +192,7 @@ def test_a_rule_shows_the_name_that_a_change_sends_alone(
         in_answer(update.telling).must_hold(**change)
         in_list(admin_of_group, group_rules, group_rule["id"]).must_hold(**change)
         # Which characters a name may have is open; an accepted name is stored.
-        for name in (f"{fresh_name()} R&D's Prüfung", fresh_name()):
+        for name in (f"{fresh_name()} R&D's Prüfung {LONG}", fresh_name()):
             again = {"name": name}
             changed = update_alone(admin_of_group, group_rules / group_rule["id"], again).telling
             if changed.is_served:

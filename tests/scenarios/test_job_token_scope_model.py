@@ -29,7 +29,7 @@ from conformance.suite.expectations import Caller, given, must, unchanged, verif
 from conformance.suite.expectations.words import settles
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from conformance.suite import Fixture, SuiteSession
 
@@ -71,6 +71,7 @@ IDS = {
     "job-token-scope.groups-allowlist.add.present",
     "job-token-scope.groups-allowlist.remove.gone",
     "job-token-scope.groups-allowlist.change.leaves-others",
+    "job-token-scope.leaves-the-rest",
 )
 def test_lists_and_limit_follow_the_model_in_any_order_of_moves(
     suite: SuiteSession,
@@ -117,6 +118,16 @@ class JobTokenScope(Model):
             allowlist.given_removed(self.reader, self.project, *ids)
         self.model = {allowlist: allowlist.ids(self.reader, self.project) for allowlist in self.targets}
 
+    def tour(self) -> None:
+        """Fill each list, take out the one in the middle, and switch the limit, whatever is drawn later."""
+        self.start()
+        for which in range(len(self.targets)):
+            for place in range(3):
+                self.add(which, place, place % 2)
+            self.remove(which, 1, 0)
+        for enabled in (True, False, True):
+            self.switch(enabled, 1)
+
     @precondition(lambda self: self.limit and self.targets)
     @rule(which=PAIR, place=st.integers(0, 2), who=PAIR)
     def add(self, which: int, place: int, who: int) -> None:
@@ -142,7 +153,7 @@ class JobTokenScope(Model):
     @rule(enabled=st.booleans(), who=PAIR)
     def switch(self, enabled: bool, who: int) -> None:  # noqa: FBT001 - drawn
         self.go_on_at("limit")
-        caller = self.callers[who]
+        caller, before = self.callers[who], self.limit
         answer = caller.patch(scope_path(self.project), {"enabled": enabled})
         version = caller.target_version
         enforced = version is None or version >= Version.parse("18.0")
@@ -150,7 +161,9 @@ class JobTokenScope(Model):
             answer.given_served()
             self.limit = enabled
         self.compare_limit()
-        if self.limit:
+        if self.limit and before:
+            self.compare_lists("job-token-scope.leaves-the-rest", self.model)
+        elif self.limit:
             self.look_again()
 
     def chosen(self, which: int, place: int) -> tuple[Allowlist, int]:
@@ -180,12 +193,16 @@ class JobTokenScope(Model):
 
     def look_around(self, moved: Allowlist) -> None:
         self.compare_limit()
-        for allowlist, wanted in self.model.items():
-            if allowlist is not moved:
-                shown = allowlist.ids(self.reader, self.project)
-                actual = f"{allowlist.segment} = {sorted(shown, key=str)}"
-                with verifies("job-token-scope.allowlists.are-separate"):
-                    must(shown == wanted, f"{allowlist.segment} = {sorted(wanted, key=str)}", actual)
+        others = [allowlist for allowlist in self.model if allowlist is not moved]
+        self.compare_lists("job-token-scope.allowlists.are-separate", others)
+
+    def compare_lists(self, requirement: str, lists: Iterable[Allowlist]) -> None:
+        """Compare whole lists with the model."""
+        for allowlist in lists:
+            shown, wanted = allowlist.ids(self.reader, self.project), self.model[allowlist]
+            actual = f"{allowlist.segment} = {sorted(shown, key=str)}"
+            with verifies(requirement):
+                must(shown == wanted, f"{allowlist.segment} = {sorted(wanted, key=str)}", actual)
 
     def compare_limit(self) -> None:
         shown = limit_of(self.reader, self.project)

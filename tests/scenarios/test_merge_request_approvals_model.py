@@ -216,6 +216,13 @@ class Rules(Model):
                 self.callers[0].delete(path / number).given_served()
         self.model = [essences(self.callers[0], path) for path in self.read_at]
 
+    def tour(self) -> None:
+        """Delete a rule between two others, whatever is drawn later."""
+        self.start()
+        for number in (4, 5, 4):
+            self.create(0, 0, number, [0, 1])
+        self.remove(0, 0, self.own[0][1])
+
     @precondition(lambda self: all(len(own) < MOST_RULES for own in self.own))
     @rule(who=PAIR, place=PAIR, number=NUMBERS, named=SOME_OF_PAIR)
     def create(self, who: int, place: int, number: int, named: list[int]) -> None:
@@ -256,6 +263,9 @@ class Rules(Model):
     @rule(who=PAIR, data=st.data())
     def delete(self, who: int, data: st.DataObject) -> None:
         place, target = data.draw(st.sampled_from(self.all_own()))
+        self.remove(who, place, target)
+
+    def remove(self, who: int, place: int, target: int) -> None:
         self.go_on_at(place)
         self.callers[who].delete(self.lists[place] / target).given_served()
         del self.model[place][target]

@@ -41,13 +41,13 @@ def makes_unnamed_rules_default_whatever_their_type(service: Service) -> None:
 
 
 def fixes_the_name_of_default_rules(service: Service) -> None:
-    """Give the any_approver rule its fixed name, whatever was sent."""
+    """Give the any_approver rule and rules about reports their fixed names, whatever was sent."""
     rules = service.approval_rules
     add = rules.add_rule
+    names = {RuleType.ANY_APPROVER: service.choices.default_rule_name, RuleType.REPORT_APPROVER: "Coverage-Check"}
 
     def added(candidate: Any) -> Any:
-        default = candidate.rule_type is RuleType.ANY_APPROVER
-        return add(replace(candidate, name=service.choices.default_rule_name) if default else candidate)
+        return add(replace(candidate, name=names.get(candidate.rule_type, candidate.name)))
 
     rules.add_rule = added
 
@@ -190,7 +190,7 @@ VARIANTS = (
     ),
     Variant(
         "default-rules-keep-their-name",
-        "The rule that anybody satisfies has its own name whatever is sent, and carries the deprecated number.",
+        "The rule that anybody satisfies and those about reports have their own names; the deprecated number counts.",
         alterations=(
             fixes_the_name_of_default_rules,
             approval_settings.maps_approvals_before_merge,

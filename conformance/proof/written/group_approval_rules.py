@@ -17,6 +17,7 @@ from conformance.proof.tampering import (
     done_and_refused,
     flattened,
     handling,
+    parameters,
     refusing,
     taken_for,
     told_otherwise,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from conformance.reference import Service
     from conformance.reference.http import Request, Response
 
+CUT_AT = 60
 RULES = "/groups/:id/approval_rules"
 RULE = f"{RULES}/:approval_rule_id"
 
@@ -91,6 +93,23 @@ def group_rule_is_answered_with_another_number(service: Service) -> None:
         "create_rule",
         lambda rule, *_: replace(rule, approvals_required=rule.approvals_required + 1),
     )
+
+
+def cut(body: dict[str, Any]) -> dict[str, Any]:
+    """Keep the beginning of a name."""
+    return {**body, "name": body["name"][:CUT_AT]} if isinstance(body.get("name"), str) else body
+
+
+@fault("group-approval-rules.create.values")
+def long_names_of_group_rules_are_cut(service: Service) -> None:
+    """A creation cuts names after sixty characters."""
+    parameters(service, f"POST {RULES}", cut)
+
+
+@fault("group-approval-rules.update.name")
+def long_names_in_changes_of_group_rules_are_cut(service: Service) -> None:
+    """A change cuts names after sixty characters."""
+    parameters(service, f"PUT {RULES}/:approval_rule_id", cut)
 
 
 @fault("group-approval-rules.create.leaves-other-rules")

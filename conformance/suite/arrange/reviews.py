@@ -34,6 +34,8 @@ MANY = 4
 OTHER_SHA = "c0ffee11" * 5
 #: How long the effect of a reset may take to show.
 RESET_SECONDS = 3.0
+#: Types of rules that callers are not meant to make.
+_NAMED_BY_THE_SERVICE = ("any_approver", "report_approver")
 
 Rule = dict[str, Any]
 T = TypeVar("T")
@@ -398,8 +400,8 @@ def rule_read_back(requirement: Callable[[Mapping[str, Any]], str], *, is_new: b
         return f"{call.path}/{rule_in(answer)['id']}"
 
     def own_values(rule: Mapping[str, Any]) -> tuple[str, ...]:
-        # The rule for any approver may have its own name, whatever was sent.
-        return ("name",) if rule.get("rule_type") == "any_approver" else ()
+        # The rule for any approver, and one about a report, may have its own name, whatever was sent.
+        return ("name",) if rule.get("rule_type") in _NAMED_BY_THE_SERVICE else ()
 
     shows = {"name": "name", "approvals_required": "approvals_required"}
     return ReadBack(requirement, new_path if is_new else same_path, shows=shows, free=own_values)

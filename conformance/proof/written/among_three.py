@@ -1,0 +1,99 @@
+"""Faults that show only among three entries of a list, or when a switch is set to what it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.faults import fault
+from conformance.proof.tampering import afterwards, around, beforehand
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+
+
+@fault("job-token-scope.allowlist.remove.gone")
+def limit_brings_removed_projects_back(service: Service) -> None:
+    """Switching the limit off and on brings back the projects that were removed from the allowlist before."""
+    scopes = service.job_token_scope
+    gone: dict[int, list[int]] = {}
+    beforehand(scopes, "remove_project", lambda project, target: gone.setdefault(project.id, []).append(target.id))
+
+    def make(limit: Any) -> Any:
+        def switched(project: Any, *, enabled: bool) -> None:
+            was_off = not scopes.of(project).inbound_enabled
+            limit(project, enabled=enabled)
+            if enabled and was_off:
+                scope = scopes.of(project)
+                listed = tuple(dict.fromkeys((*scope.projects, *gone.pop(project.id, ()))))
+                scopes.scopes[project.id] = replace(scope, projects=listed)
+
+        return switched
+
+    around(scopes, "limit_inbound", make)
+
+
+@fault("job-token-scope.leaves-the-rest")
+def limit_that_is_on_already_clears_the_groups(service: Service) -> None:
+    """Switching the limit on while it is on removes the first group that is listed beside another one."""
+    scopes = service.job_token_scope
+
+    def make(limit: Any) -> Any:
+        def switched(project: Any, *, enabled: bool) -> None:
+            before = scopes.of(project)
+            limit(project, enabled=enabled)
+            if enabled and before.inbound_enabled and len(before.groups) > 1:
+                scopes.scopes[project.id] = replace(scopes.of(project), groups=before.groups[1:])
+
+        return switched
+
+    around(scopes, "limit_inbound", make)
+
+
+@fault("integrations.update.leaves-others")
+def third_integration_silences_the_first(service: Service) -> None:
+    """Setting up a third integration switches the pushes of the oldest one off."""
+    area = service.integrations
+
+    def silence(_: Any, project: Any, kind: Any, *__: Any) -> None:
+        oldest, *others = area.active(project)
+        if len(others) > 1 and oldest.slug != kind.slug:
+            silent = MappingProxyType({**oldest.values, "push_events": False})
+            area.known[project.id, oldest.slug] = replace(oldest, values=silent)
+
+    afterwards(area, "keep", silence)
+
+
+@fault("integrations.update.leaves-others")
+def disabling_takes_the_newest_along(service: Service) -> None:
+    """Disabling an older one of three integrations disables the newest as well."""
+    area = service.integrations
+
+    def make(disable: Any) -> Any:
+        def disabling(project: Any, slug: str) -> None:
+            before = [one.slug for one in area.active(project)]
+            disable(project, slug)
+            if len(before) > 2 and slug in before[:-1]:
+                disable(project, before[-1])
+
+        return disabling
+
+    around(area, "disable", make)
+
+
+@fault("merge-request-approvals.rules.delete.leaves-others")
+def deletion_in_the_middle_takes_the_last(service: Service) -> None:
+    """Deleting a rule of a merge request that lies between others deletes the last one as well."""
+    area = service.merge_request_approval_rules
+
+    def make(delete: Any) -> Any:
+        def deleting(merge_request: Any, number: int) -> None:
+            own = [rule.id for rule in area.own_rules(merge_request)]
+            delete(merge_request, number)
+            if number in own[1:-1]:
+                service.approval_rules.rules.pop(own[-1])
+
+        return deleting
+
+    around(area, "delete_rule", make)
