@@ -63,10 +63,10 @@ class Retries:
     """Decides whether a call is sent again, within a budget for the call and one for the run. Used by several threads.
 
     A call that was one too many, that reached nobody, or that came while the service could only be read, had no effect
-    and is safe to retry. A call that a gateway
-    answered, or whose connection broke, may have had an effect: only reads are retried, and idempotent calls while a
-    test prepares or restores something. A test that the network spoils again and again would never end: then its PUT
-    and PATCH calls are retried too, because setting a value twice has the same effect as setting it once.
+    and is safe to retry. A call that a gateway answered, or whose connection broke, may have had an effect: only reads
+    are retried, and idempotent calls while a test prepares or restores something. A test that the network spoils again
+    and again would never end: then its PUT and PATCH calls are retried too, because setting a value twice has the same
+    effect as setting it once.
     """
 
     call_seconds: float

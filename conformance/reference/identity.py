@@ -255,7 +255,7 @@ class Identities:
 
     @staticmethod
     def secret(purpose: str) -> str:
-        """Return 40 hexadecimal digits that depend on the purpose alone."""
+        """Return 40 hexadecimal digits that depend on the purpose alone, so that every service has the same tokens."""
         return hashlib.sha256(f"0:{purpose}".encode()).hexdigest()[:40]
 
     # -- finding --------------------------------------------------------------------------------------------

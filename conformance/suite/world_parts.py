@@ -80,8 +80,8 @@ class Difference:
 def differences_between(before: Reading, after: Reading) -> list[Difference]:
     """Return the differences, entry by entry, in any order.
 
-    An entry that is only in the later reading counts only if the earlier one cannot have hidden it: its page had fewer
-    entries than a page can have.
+    An entry that is only in the later reading counts only if the earlier one cannot have hidden it: a page as long as
+    the later one would have had room for it.
     """
     gone_or_changed = [
         Difference(entry, value, after.entries.get(entry))

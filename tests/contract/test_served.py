@@ -118,14 +118,12 @@ def conventions_of(operation: Operation) -> frozenset[str]:
 
 def refusals(operation: Operation) -> frozenset[str]:
     """The requirements that a refusal by this operation shows, besides the cells of its own table."""
-    nobody = {ANONYMOUS, WRONG_TOKEN}
+    nobody, changing = {ANONYMOUS, WRONG_TOKEN}, changes_a_state(operation)
     return claims_of(
         *operation.refused.values(),
         "authentication.anonymous-is-refused" if ANONYMOUS in operation.refused else None,
-        "authentication.anonymous-changes-nothing"
-        if ANONYMOUS in operation.refused and changes_a_state(operation)
-        else None,
-        "errors.refusal.changes-nothing" if changes_a_state(operation) else None,
+        "authentication.anonymous-changes-nothing" if ANONYMOUS in operation.refused and changing else None,
+        "errors.refusal.changes-nothing" if changing else None,
         "errors.refusal.is-client-error",
         "errors.refusal.code-without-right" if set(operation.refused) - nobody else None,
         "errors.body-shape",
