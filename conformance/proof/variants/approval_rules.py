@@ -309,7 +309,8 @@ VARIANTS = (
     ),
     Variant(
         "no-more-approvals-than-approvers",
-        "A rule asks for no more approvals than there are users whose approval it counts.",
+        "A rule asks for no more approvals than there are users whose approval it counts; others get a 404.",
+        replace(_PLAIN, rejected_code=404),
         alterations=(takes_no_more_approvals_than_approvers,),
     ),
     Variant(

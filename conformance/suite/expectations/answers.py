@@ -24,8 +24,8 @@ _SHOWN_BODY, _LONGEST_BODY = 200, 4000
 #: The text sets no bounds to this number: if a larger one is refused, the call is tried with the fewest.
 _NUMBER = "approvals_required"
 _FEWEST = 1
-#: Statuses that refuse a value which a service does not accept.
-_REFUSED = frozenset({400, 409, 422})
+#: Statuses that refuse a value which a service does not accept. Some services answer 403 or 404 to all they refuse.
+_REFUSED = frozenset({400, 403, 404, 409, 422})
 _IN_RULES = "/approval_rules"
 
 
