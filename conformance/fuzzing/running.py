@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 _READ_BACK_AT_MOST = 24
 #: Number of correct, or possibly acceptable, calls of an operation whose product no operation removes.
 _FOR_GOOD_AT_MOST, _ODD_AT_MOST = 1, 6
-_TRIES_TO_SHRINK = 40
+#: How often a failing call is sent again to make it smaller; fewer if what each call adds cannot be removed.
+_TRIES_TO_SHRINK, _TRIES_FOR_GOOD = 40, 4
 _GROWN_LONG = 50  # entries
 
 
@@ -334,7 +335,8 @@ def _recorded(sending: _Sending, failures: list[Failure]) -> Iterator[Failure]:
         first = Violation(group[0].expected, group[0].actual, *group[0].exchanges)
         if test.excused(group[0].requirement, first):
             continue
-        smallest = shrunk(group[0], sending.alone, sending.again)
+        tries = _TRIES_FOR_GOOD if sending.arranged.request_example.stays else _TRIES_TO_SHRINK
+        smallest = shrunk(group[0], sending.alone, sending.again, tries)
         if smallest is None and group[0].may_be_load:
             detail = f"{group[0].actual} to one of many calls at once, and not again to the same call alone"
             test.results.open_question(group[0].requirement, Outcome.INCONCLUSIVE, Reason.PRECONDITION, detail)
@@ -360,11 +362,12 @@ def _line(failure: Failure) -> str:
     return evidence_of(failure.exchanges[0], run.client).curl
 
 
-def shrunk(failure: Failure, send: Any, again: Any) -> Failure | None:
+def shrunk(failure: Failure, send: Any, again: Any, tries: int = _TRIES_TO_SHRINK) -> Failure | None:
     """Remove one part after another from a failing call, as long as it fails in the same way.
 
     `send` sends a case alone and returns its failures, `again` arranges again and returns the case for the new
-    arrangement. Return the smallest failure seen; None when the call does not fail again.
+    arrangement; at most `tries` smaller calls are sent. Return the smallest failure seen; None when the call does not
+    fail again.
     """
 
     def same(case: DrawnCase) -> Failure | None:
@@ -372,7 +375,6 @@ def shrunk(failure: Failure, send: Any, again: Any) -> Failure | None:
         return next((entry for entry in found if entry.group == failure.group), None)
 
     current = same(failure.case) or same(again(failure.case))
-    tries = _TRIES_TO_SHRINK
     is_smaller = current is not None
     while current is not None and is_smaller:
         is_smaller = False

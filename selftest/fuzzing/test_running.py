@@ -82,3 +82,6 @@ def test_shrinking_ends_after_a_bounded_number_of_calls() -> None:
 
     shrunk(failure(case_with(**{f"p{number}": number for number in range(100)})), send, as_it_is)
     assert len(calls) < 60
+    calls.clear()
+    shrunk(failure(case_with(**{f"p{number}": number for number in range(100)})), send, as_it_is, tries=4)
+    assert len(calls) == 1 + 4
