@@ -93,7 +93,7 @@ def _elsewhere(prepared: Arranged, caller: Caller) -> Iterator[Prepared]:
         path = Path(f"/{kind}/{quote(full_path, safe='') if is_around else place.id}") / below
         is_below = False
         with suppress(Unmet):  # a target may lack the read that would tell
-            is_below = _told_once(caller, path).exchange.is_refusal
+            is_below = caller.name == ANONYMOUS or _told_once(caller, path).exchange.is_refusal
             is_below = is_below and _told_once(served_caller(operation), path).is_served
         if is_below:
             yield _without_lists(prepared.call.having(owner, full_path))

@@ -28,7 +28,10 @@ SCOPES_WITHOUT_ROLE = "job-token-scope.authorization.without-role"
 
 #: By what is done: the operation, and the requirement that it is refused without a token.
 BY_NOBODY = {
-    "create_rules_of_public_projects": (f"POST {PROJECT_RULES}", ON_PUBLIC_PROJECTS),
+    "create_rules_of_public_projects": (
+        f"POST {PROJECT_RULES}",
+        "project-approval-rules.authorization.anonymous-changing",
+    ),
     "update_rules_of_public_projects": (f"PUT {PROJECT_RULES}/:approval_rule_id", ON_PUBLIC_PROJECTS),
     "delete_rules_of_public_projects": (f"DELETE {PROJECT_RULES}/:approval_rule_id", ON_PUBLIC_PROJECTS),
     "create_rules_of_public_merge_requests": (f"POST {RULES}", ON_PUBLIC_PROJECTS),
