@@ -15,11 +15,9 @@ from conformance.suite.arrange.integrations import (
     every_integration,
     given_disabled,
     given_set_up,
-    given_unlisted,
     has,
     integrations_path,
     least_settings,
-    older_path,
     shows_text,
     slug_of,
     without,
@@ -192,8 +190,7 @@ def test_disabling_an_integration_switches_its_flags_back(
 ) -> None:
     """A flag that is not sent at the second set-up is as after the first set-up, or all flags are off.
 
-    One flag that is on at first stays on, so that a kept value differs from a switched-off one. The integration is
-    disabled by the older name, if there is one that answers by itself.
+    One flag that is on at first stays on, so that a kept value differs from a switched-off one.
     """
     integration = max(integrations, key=lambda each: len(each.get("events") or ()))
     slug, least = slug_of(integration), least_settings(integration)
@@ -210,10 +207,7 @@ def test_disabling_an_integration_switches_its_flags_back(
             moved.remove(left_on)
             shown_flags(maintainer, path, slug, {**least, **turned, left_on: True}, flags)
         given(bool(moved), f"no flag of {slug} moves that is shown")
-        older = older_path(maintainer, project)
-        if older is None or not maintainer.delete(older / slug).is_served:
-            given_disabled(maintainer, path, integration)
-        given_unlisted(maintainer, path, integration)
+        given_disabled(maintainer, path, integration)
         with verifies("integrations.disable.flags-reset"):
             again = shown_flags(maintainer, path, slug, least, flags)
             are_off = not any(again.get(name) for name in filter(None, (*moved, left_on)))

@@ -89,7 +89,7 @@ def the_number_of_the_first_copy_is_remembered(service: Service) -> None:
     around(service.merge_request_approval_rules, "copied_project_rule", make)
 
 
-@fault("integrations.disable.flags-reset")
+@fault("integrations.disable.settings-stay-reset")
 def what_was_disabled_by_the_older_name_comes_back(service: Service) -> None:
     """An integration that is disabled by the older name has its values again when it is next set up."""
     area = service.integrations
