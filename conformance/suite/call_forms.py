@@ -16,6 +16,7 @@ from conformance.suite.expectations import Path
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from conformance.contract import Operation
     from conformance.suite.arrange import Arranged, Prepared
     from conformance.suite.expectations import Answer, Caller
 
@@ -25,8 +26,13 @@ _WITNESSES = {
     "groups": ("merge_request_approval_setting", "getGroupApprovalSettings"),
 }
 #: The places: those further inside, and those that everybody may see, where finding them needs no role. For groups,
-#: that is the one around the public project.
-_ELSEWHERE = {"projects": ("subgroup_project", "public_project"), "groups": ("subgroup", "public_project")}
+#: these are the one around the public project, which the profile does not name, so that it is only read there, and one
+#: of those that may be named in rules.
+_ELSEWHERE = {
+    "projects": ("subgroup_project", "public_project"),
+    "groups": ("subgroup", "public_project", "second_approver_group"),
+}
+_PUBLIC = ("public_project", "second_approver_group")
 _BELOW_EVERY_ROLE = ("developer", "reporter", "guest", "outsider", ANONYMOUS)
 #: A developer whose part in the project gives no right to read more. The author of a merge request is none by
 #: definition, because whoever writes a profile may have opened it as a maintainer.
@@ -80,21 +86,41 @@ def _elsewhere(prepared: Arranged, caller: Caller) -> Iterator[Prepared]:
         return
     for name in _ELSEWHERE[kind]:
         place = current_run().profile.first(name)
-        # Public things are no more public for callers known elsewhere, and writes need a role everywhere.
         is_around = (kind, name) == ("groups", "public_project")
-        in_question = name != "public_project" or (operation.is_read and caller.name == "outsider")
-        if caller.name == ANONYMOUS:  # about public projects there is a test of its own
-            in_question = is_around and operation.is_read and "outsider" in operation.refused
-        if place is None or not place.get("path") or not in_question:
+        if place is None or not place.get("path") or not _is_in_question(operation, caller, name, is_around=is_around):
             continue
         full_path = place["path"].rpartition("/")[0] if is_around else place["path"]
         path = Path(f"/{kind}/{quote(full_path, safe='') if is_around else place.id}") / below
         is_below = False
         with suppress(Unmet):  # a target may lack the read that would tell
-            is_below = _told_once(caller, path).exchange.is_refusal
+            is_below = caller.name == ANONYMOUS or _told_once(caller, path).exchange.is_refusal
             is_below = is_below and _told_once(served_caller(operation), path).is_served
         if is_below:
-            yield prepared.call.having(owner, full_path)
+            yield _without_lists(prepared.call.having(owner, full_path))
+
+
+def _is_in_question(operation: Operation, caller: Caller, name: str, *, is_around: bool) -> bool:
+    """Tell whether a caller's right to call an operation in that place is not asked for elsewhere.
+
+    Public things are no more public for callers known elsewhere. Writes can be tried there only if they need nothing
+    else that is in the place.
+    """
+    if name not in _PUBLIC:
+        return caller.name != ANONYMOUS
+    if not operation.is_read:
+        names = {parameter.name for parameter in operation.path_parameters}
+        needs_more = operation.method == "DELETE" or names - {"id", "integration_slug"}
+        return not (is_around or needs_more) and caller.name in ("outsider", ANONYMOUS)
+    if caller.name == ANONYMOUS:  # about public projects there is a test of its own
+        return is_around and "outsider" in operation.refused
+    return name == "public_project" and caller.name == "outsider"
+
+
+def _without_lists(call: Prepared) -> Prepared:
+    """Leave lists out of the body of a write: they name people, groups and branches of another place."""
+    if not isinstance(call.body, dict):
+        return call
+    return replace(call, body={name: value for name, value in call.body.items() if not isinstance(value, list)})
 
 
 def _told_once(caller: Caller, path: Path) -> Answer:

@@ -38,7 +38,7 @@ from conformance.suite.expectations.words import settles
 from conformance.suite.steady import identity, says_the_same
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from conformance.suite import Operation
 
@@ -398,7 +398,7 @@ def refuse_all(prepared: Arranged, control: Control) -> None:
     """Let everybody without the role make the call."""
     prepared.again()
     table = cells(prepared.operation.refused)
-    together = none_served(prepared, [name for names in table.values() for name in names])
+    together = tried_together(prepared, [name for names in table.values() for name in names])
     for requirement, actors in table.items():
         for name in actors:
             refuse(prepared, name, requirement, control, together.get(name))
@@ -410,31 +410,32 @@ class Tried:
 
     answers: list[Answer]
     before: Any
-    after: Callable[[], Any]
+    after: Any
+    shows_no_right: bool
 
 
-def none_served(prepared: Arranged, names: list[str]) -> dict[str, Tried]:
-    """Let these actors call, one after the other, and return the results if none was served and nothing changed.
+def tried_together(prepared: Arranged, names: list[str]) -> dict[str, Tried]:
+    """Let these actors call, one after the other, and return the results.
 
-    Otherwise each has to call alone, to find out who it was, and nothing is returned.
+    If any was served, or something changed, each has to call alone as well, to find out who it was.
     """
-    found: dict[str, Tried] = {}
     with suppress(Unmet, NotTested):
         before = prepared.state()
         called = {name: sent_in_all_forms(prepared, caller_named(name)) for name in names}
-        if not any(answer.is_served for answers in called.values() for answer in answers):
-            after = prepared.state()
-            found = {name: Tried(called[name], before, lambda: after) for name in names if after == before}
-    if not found:
-        prepared.again()
-    return found
+        after = prepared.state()
+        is_served = any(answer.is_served for answers in called.values() for answer in answers)
+        if is_served or after != before:
+            prepared.again()
+        return {name: Tried(called[name], before, after, not is_served and after == before) for name in names}
+    prepared.again()
+    return {}
 
 
 def refuse(prepared: Arranged, name: str, requirement: str, control: Control, together: Tried | None) -> None:
     """Let one actor call, unless all did so together; every change is undone before the next one calls.
 
-    An unchanged state proves something only if the same call, served, changes it. If nothing can be changed, for
-    example because the instance keeps a switch on, only the refusal can be checked.
+    Changes elsewhere are not undone, so there the first call may be the only one that is served. An unchanged state
+    proves something only if the same call, served, changes it: an instance may, for example, keep a switch on.
     """
     operation = prepared.operation
     is_anonymous = name == ANONYMOUS
@@ -442,24 +443,24 @@ def refuse(prepared: Arranged, name: str, requirement: str, control: Control, to
     untouched = ["errors.refusal.changes-nothing", *(["authentication.anonymous-changes-nothing"] * is_anonymous)]
     found: list[Answer] = []
     with held_against([requirement], go_on=True):
-        before = prepared.state() if together is None else together.before
-        found += sent_in_all_forms(prepared, caller_named(name)) if together is None else together.answers
-        after = prepared.state if together is None else together.after
+        known = together if together is not None and together.shows_no_right else None
+        before = prepared.state() if known is None else known.before
+        found += sent_in_all_forms(prepared, caller_named(name)) if known is None else known.answers
+        found += [one for one in together.answers if one.is_served] if together is not None else []
+        after = prepared.state if known is None else lambda: known.after
         is_served = any(called.is_served for called in found)
         # A served actor has a right too many: statements about refusals are only to blame if a refusal was meant.
         is_refusal = not is_served or (control.shows_change and after() == before)
         with held_against([requirement, *([general] if is_refusal else [])], go_on=True):
             found[0].must_be_refused(beside=control.answer)
             for other in found[1:]:
-                wanted = "a refusal, in whatever form the call is made"
-                must(not other.is_served, wanted, f"status {other.status}", other.exchange)
+                must(not other.is_served, "a refusal in any form", f"status {other.status}", other.exchange)
                 if control.by_path:
                     other.must_not_break()
         if prepared.request_example.state is not None:
-            now = after()
             as_refused = untouched if control.shows_change and not is_served else []
             with held_against([requirement, *as_refused], go_on=True):
-                must_be_as_before("the state", before, now)
+                must_be_as_before("the state", before, after())
     if not found:
         return  # the state could not be read, so nobody called
     answer = found[0]

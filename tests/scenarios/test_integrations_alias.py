@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +19,17 @@ from conformance.suite.arrange.integrations import (
     given_set_up,
     has,
     integrations_path,
+    least_settings,
     offering,
     set_up,
     settings_of,
     shows_text,
     slug_of,
+    without,
 )
 from conformance.suite.arrange.places import projects_side_by_side
 from conformance.suite.context import current_run
+from conformance.suite.derived import caller_named, is_known
 from conformance.suite.expectations import (
     Answer,
     Caller,
@@ -42,7 +46,7 @@ from conformance.suite.expectations import (
 from conformance.suite.steady import says_the_same
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from conformance.suite import Fixture
 
@@ -141,11 +145,14 @@ def given_name_exists(caller: Caller, segment: str, answer: Answer) -> None:
 
 def test_both_names_show_the_same_integrations(
     maintainer: Caller,
+    project: Fixture,
     path: Path,
     older: Path,
     integration: Fixture,
 ) -> None:
-    slug = slug_of(integration)
+    """The owner, who changes nothing, reads as well: what is remembered for a caller must be forgotten by a change."""
+    slug, reader = slug_of(integration), caller_named("owner") if is_known("owner") else maintainer
+    by_path = Path(f"/projects/{project.encoded_path}/{OLDER_NAME}") if project.get("path") else older
     given_set_up(maintainer, path, integration)
     with verifies("integrations.alias.lists-the-same", go_on=True):
         answer = through(maintainer, "GET", older)
@@ -158,14 +165,30 @@ def test_both_names_show_the_same_integrations(
         if not (name and value and set_up(maintainer, path, integration, **{name: value}).is_served):
             return
         must_read_the_same(maintainer, path / slug, older / slug)
+        looks = [partial(shows_setting, reader, at / slug, value) for at in (path, by_path)]
+        looks = [look for look in (*looks, partial(lists, reader, by_path, slug)) if look()]
         is_shown = shows_text(maintainer.get(path / slug), value)
         given_disabled(maintainer, path, integration)
         if is_shown and not shows_text(maintainer.get(path / slug), value):
-            must_settle(
-                lambda: not shows_text(through(maintainer, "GET", older / slug), value),
-                f"no {name}, as by the newer name",
-                lambda: f"{name} = {value}",
-            )
+            for look in (partial(shows_setting, maintainer, older / slug, value), *looks):
+                must_settle_without(look, f"{name} = {value}")
+
+
+def shows_setting(caller: Caller, path: Path, value: str) -> bool:
+    """Tell whether a caller is shown a value among the settings at a path, by whatever name."""
+    return shows_text(through(caller, "GET", path), value)
+
+
+def lists(caller: Caller, path: Path, slug: str) -> bool:
+    """Tell whether a caller is shown a slug in the list at a path, by whatever name."""
+    answer = through(caller, "GET", path)
+    listed = answer.json if answer.is_served else None
+    return isinstance(listed, list) and any(isinstance(one, dict) and one.get("slug") == slug for one in listed)
+
+
+def must_settle_without(is_shown: Callable[[], bool], what: str) -> None:
+    """Expect that what was disabled is no longer shown, within the time that the target has to settle."""
+    must_settle(lambda: not is_shown(), "nothing of it, as by the newer name", lambda: f"{what} is shown")
 
 
 def must_read_the_same(caller: Caller, newer: Path, older: Path) -> None:
@@ -221,6 +244,12 @@ def test_what_is_done_by_the_older_name_shows_by_the_newer_one(
                     must(not still, f"{name} reset", f"{name} = {value} is still shown", left.exchange)
             else:
                 left_to_others("integrations.disable.settings-reset")
+        left_to_others("integrations.disable.settings-stay-reset")
+        if name and value:
+            maintainer.put(path / slug, without(least_settings(integration), name)).given_served()
+            with verifies("integrations.disable.settings-stay-reset", go_on=True):
+                again = maintainer.get(path / slug).given_served()
+                must(not shows_text(again, value), f"{name} reset", f"{name} = {value} has come back", again.exchange)
         with verifies("integrations.alias.lists-the-same"):
             slugs, others = (slugs_in(through(maintainer, "GET", at).given_served()) for at in (older, path))
             must(slugs == others, f"the slugs {others}", f"the slugs {slugs}")

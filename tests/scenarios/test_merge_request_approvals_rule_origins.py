@@ -340,8 +340,17 @@ def test_copies_in_two_merge_requests_are_rules_of_their_own(
     project_rule: Rule,
     maintainer: Caller,
 ) -> None:
-    sent = {"approval_project_rule_id": project_rule["id"], "name": fresh_name(), "approvals_required": 4}
-    one, other = (rule_in(maintainer.post(rules, sent)) for rules in (merge_request_rules, other_merge_request_rules))
+    sent = {"approval_project_rule_id": project_rule["id"], "name": fresh_name()}
+    one, other = (
+        rule_in(maintainer.post(rules, {**sent, "approvals_required": number}))
+        for rules, number in ((merge_request_rules, 5), (other_merge_request_rules, 4))
+    )
+    with verifies("merge-request-approvals.rules.copy.approvals-required", go_on=True):
+        must_become(
+            lambda: essences(maintainer, other_merge_request_rules).get(other["id"], {}).get("approvals_required"),
+            lambda found: bool(found == 4),
+            "approvals_required = 4 in the second copy",
+        )
     with (
         verifies("merge-request-approvals.rules.are-separate"),
         unchanged(lambda: essences(maintainer, other_merge_request_rules).get(other["id"]), "the other copy"),
