@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+#: Stands for no body or value at all, where None would be `null`.
+ABSENT: Any = object()
 #: Above this, a number with a decimal point is no longer exact.
 _LARGEST_EXACT = 2**53
 

@@ -17,7 +17,7 @@ import httpx
 
 from conformance import __version__
 from conformance.http.address import Address, Headers, encoded
-from conformance.http.bodies import written
+from conformance.http.bodies import ABSENT, written
 from conformance.http.circuit_breaker import CircuitBreaker
 from conformance.http.exchange import READING, Call, Exchange, Trouble
 from conformance.http.front import Front
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 #: The size limit in bytes for files that are wanted as they are sent.
 LARGEST_FILE = 8 * 1024 * 1024
-_ABSENT: Any = object()
 _REFUSED_IN_A_ROW = 5
 _REDIRECTS = (301, 302, 303, 307, 308)
 _LONGEST_REDIRECT = 5
@@ -205,7 +204,7 @@ class Client:
         path: str,
         *,
         query: Query | None = None,
-        json_body: Any = _ABSENT,
+        json_body: Any = ABSENT,
         content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         raw: bool = False,
@@ -220,7 +219,7 @@ class Client:
         """
         sent = dict(headers or {})
         body = content
-        if json_body is not _ABSENT:
+        if json_body is not ABSENT:
             body = written(json_body, escaped=method in _ESCAPED)
             sent.setdefault("Content-Type", "application/json")
         if raw:

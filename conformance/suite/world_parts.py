@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from conformance.contract import Contract
-from conformance.suite.arrange.request_examples import Prepared
+from conformance.http.bodies import ABSENT
 from conformance.suite.context import Run, Unmet, current_run
 from conformance.suite.expectations import LONGEST_PAGE, Answer, Caller, parsed
 from conformance.suite.shown_records import values_under
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from conformance.contract.side_effects import Part
     from conformance.http.exchange import Exchange
     from conformance.target import Fixture, Profile
-
-_ABSENT: Any = object()
 
 #: The kept part of an answer, by the identity of a list entry or by the field of a record.
 Entries = dict[Any, Any]
@@ -86,7 +84,7 @@ def differences_between(before: Reading, after: Reading) -> list[Difference]:
     gone_or_changed = [
         Difference(entry, value, after.entries.get(entry))
         for entry, value in before.entries.items()
-        if after.entries.get(entry, _ABSENT) != value
+        if after.entries.get(entry, ABSENT) != value
     ]
     was_whole = before.length is None or before.length < (after.length or 0)
     come = [
@@ -125,7 +123,7 @@ def first_reading(part: WorldPart) -> Reading | None:
             continue
         values = {"id": part.spot.number, "merge_request_iid": part.spot.iid, "integration_slug": part.slug}
         named = {parameter.name: values[parameter.name] for parameter in operation.path_parameters}
-        path = Prepared(operation, named).path
+        path = operation.path_with(named)
         for reader in readers:
             found = _read(part, reader, operation, path)
             if found is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.suite.arrange import UNUSED_ID
 from conformance.suite.arrange.approval_rules import (
     FLAG,
     administrator_of,
@@ -30,7 +31,6 @@ from conformance.suite.arrange.approval_rules import (
     standings,
 )
 from conformance.suite.arrange.reviews import (
-    UNUSED_ID,
     Rule,
     created,
     fresh_name,

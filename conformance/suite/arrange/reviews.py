@@ -15,7 +15,6 @@ from conformance.suite.arrange.request_examples import ReadBack, same_path
 from conformance.suite.context import NotTested, Run, Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, must_settle, project_path, whole_number
 from conformance.suite.expectations.words import read_until
-from conformance.target import ownership
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from conformance.suite.arrange.request_examples import Prepared
     from conformance.target import Fixture
 
-#: A number that no thing has.
-UNUSED_ID = ownership.UNUSED_ID
 #: How many approvals a rule of a merge request requires if the number does not matter: more than any rule that the
 #: suite makes around it, because it may have to require at least as many as its project does.
 MANY = 4
