@@ -6,12 +6,12 @@ import json
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from conformance.contract import Contract
 from conformance.http.bodies import ABSENT
-from conformance.suite.context import Run, Unmet, current_run
+from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import LONGEST_PAGE, Answer, Caller, parsed
+from conformance.suite.per_run import PerRun
 from conformance.suite.shown_records import values_under
 from conformance.suite.writes import READING
 from conformance.target.spots import Spot, Spots, ordered, spot_of, value_at, where
@@ -153,7 +153,7 @@ def _read(part: WorldPart, reader: Caller, operation: Operation, path: str) -> R
     if entries is None:
         return None
     found = Reading(entries, len(body) if is_list else None, reader, operation, path)
-    LastReadings.of(current_run()).readings[part] = found
+    last_readings()[part] = found
     return found
 
 
@@ -232,22 +232,19 @@ class LastReadings:
     those that it may change.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self) -> None:
+        run = current_run()
         self.readings: dict[WorldPart, Reading] = {}
         self._profile, self._spots = run.profile, Spots(run.profile)
         self._operation_of = run.validator.operation_of
         run.client.on_exchange(self._see)
 
-    @classmethod
-    def of(cls, run: Run) -> LastReadings:
-        """Return those of a run; they are not valid for other fixtures, or if time changes what is read."""
-        found = _LAST_READINGS.get(run)
-        if found is None:
-            found = _LAST_READINGS[run] = cls(run)
-        if found._profile is not run.profile or run.profile.limits.settle_seconds:
-            found._profile, found._spots = run.profile, Spots(run.profile)
-            found.readings.clear()
-        return found
+    def of(self, profile: Profile) -> dict[WorldPart, Reading]:
+        """Return them if they are of these fixtures; forget them otherwise."""
+        if self._profile is not profile or profile.limits.settle_seconds:
+            self._profile, self._spots = profile, Spots(profile)
+            self.readings.clear()
+        return self.readings
 
     def _see(self, exchange: Exchange) -> None:
         call, table = exchange.call, Contract.load().side_effects
@@ -263,4 +260,9 @@ class LastReadings:
                 self.readings.pop(part, None)  # another concurrent call may have changed it as well
 
 
-_LAST_READINGS: WeakKeyDictionary[Run, LastReadings] = WeakKeyDictionary()
+_LAST_READINGS = PerRun(LastReadings)
+
+
+def last_readings() -> dict[WorldPart, Reading]:
+    """Return those of the current run; they are not valid for other fixtures, or if time changes what is read."""
+    return _LAST_READINGS().of(current_run().profile)

@@ -6,12 +6,11 @@ import html
 import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from conformance.contract import Version
 from conformance.results.record import Reason
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values, left_to_the_next_call
-from conformance.suite.context import NotTested, Run, current_run
+from conformance.suite.context import NotTested, current_run
 from conformance.suite.expectations import (
     Answer,
     Caller,
@@ -23,6 +22,7 @@ from conformance.suite.expectations import (
     must_settle,
     project_path,
 )
+from conformance.suite.per_run import PerRun
 from conformance.suite.shown_records import values_under
 from conformance.suite.steady import identity, of_records, of_the_contract
 
@@ -78,13 +78,12 @@ _OTHER_KINDS = (
     *("chat_integration", "token_integration", "email_integration", "issue_tracker_integration"),
     *("emails_on_push_integration", "switchable_integration"),
 )
-_has_newer_name: WeakKeyDictionary[Run, bool] = WeakKeyDictionary()
 #: What an entry of the list may have: its own fields, and settings.
 _RECORDS = ("IntegrationListEntry", "IntegrationSettings")
-#: By run and slug: what the entry of the list was seen to have.
-_in_entries: WeakKeyDictionary[Run, dict[str, frozenset[str]]] = WeakKeyDictionary()
-#: By run: the lists that showed the integration of the request examples when it was set up.
-_shown_when_set_up: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
+#: By slug: what the entry of the list was seen to have.
+_IN_ENTRIES: PerRun[dict[str, frozenset[str]]] = PerRun(dict)
+#: The lists that showed the integration of the request examples when it was set up.
+_SHOWN_WHEN_SET_UP: PerRun[set[Path]] = PerRun(set)
 
 
 # -- where -------------------------------------------------------------------------------------------------------------
@@ -103,14 +102,15 @@ def older_path(caller: Caller, project: Fixture) -> Path | None:
 
 def has_both_names(caller: Caller, project: Fixture) -> bool:
     """Tell whether the target serves the newer name as well; a target of unknown version is asked."""
-    version, run = caller.target_version, current_run()
+    version, learnt = caller.target_version, current_run().learnt
     if version is not None:
         return version >= RENAMED
-    if run not in _has_newer_name:
+    if learnt.renamed_integrations is None:
         # One after the other: a target without the older name is not asked for it.
         is_refused = caller.get(project_path(project) / NEWER_NAME).exchange.is_refusal
-        _has_newer_name[run] = not (is_refused and caller.get(project_path(project) / OLDER_NAME).is_served)
-    return _has_newer_name[run]
+        has_older_only = is_refused and caller.get(project_path(project) / OLDER_NAME).is_served
+        learnt.renamed_integrations = not has_older_only
+    return learnt.renamed_integrations
 
 
 def slug_of(integration: Fixture) -> str:
@@ -188,7 +188,7 @@ def given_set_up(caller: Caller, path: Path, integration: Fixture, **changes: An
     """Set an integration up as a step of a story and return its entry; inconclusive when it is not listed then."""
     set_up(caller, path, integration, **changes).given_served()
     entry = caller.whole_list(path).the(slug=slug_of(integration))
-    _in_entries.setdefault(current_run(), {})[slug_of(integration)] = frozenset(entry)
+    _IN_ENTRIES()[slug_of(integration)] = frozenset(entry)
     return entry
 
 
@@ -257,7 +257,7 @@ def shown(caller: Caller, path: Path, slug: str, name: str) -> list[Any]:
     That is the value in the list entry, if entries have it, or all values under that name in the settings. In the
     settings, an object beside a plain value only describes the parameter, for example its type, and is no value.
     """
-    known = _in_entries.setdefault(current_run(), {})
+    known = _IN_ENTRIES()
     entry = entries(caller, path).get(slug, {}) if slug not in known or name in known[slug] else {}
     if name in entry:
         return [entry[name]]
@@ -378,7 +378,7 @@ def _remember(caller: Caller, place: Place) -> dict[str, dict[str, Any]]:
     """
     path, integration = _where(caller, place)
     before = entries(caller, path)
-    shown = _shown_when_set_up.setdefault(current_run(), set())
+    shown = _SHOWN_WHEN_SET_UP()
     if slug_of(integration) not in before and path not in shown:
         try:
             answer = set_up(caller, path, integration)
