@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.target.names import PRESUMED
 from conformance.target.readings import Finding, State
+from conformance.target.spots import project_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,10 +137,7 @@ def _hidden(target: Readings, entry: Fixture) -> Iterator[Finding]:
 
 def _rules(target: Readings, name: str, sort: str, entry: Fixture) -> Iterator[Finding]:
     if "iid" in entry.values:
-        project = entry.get("project_id")
-        if project is None:
-            project = target.profile.value("project")
-        path = f"/projects/{project}/merge_requests/{entry.get('iid')}/approval_state"
+        path = f"/projects/{project_of(target.profile, entry)}/merge_requests/{entry.get('iid')}/approval_state"
         found = target.record(path).get("rules")
     else:
         path = f"/{sort}/{entry.get('id')}/approval_rules"

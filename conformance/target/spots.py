@@ -13,7 +13,7 @@ from conformance.contract.side_effects import Where
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.target.profile import Profile
+    from conformance.target.profile import Fixture, Profile
 
 _OWNER = re.compile(r"/(?P<level>project|group)s/(?P<id>[^/]+)(?:/merge_requests/(?P<iid>[^/]+))?")
 #: The fixtures that are merge requests, each with the fixture of its project, unless the profile names the project.
@@ -50,11 +50,14 @@ def spot_of(profile: Profile, name: str) -> Spot | None:
         return None
     if name not in PROJECT_OF:
         return Spot("group" if name.endswith("group") else "project", entry.get("id"))
-    number = entry.get("project_id")
-    if number is None:
-        number = profile.value(PROJECT_OF[name])
-    iid = entry.get("iid")
+    number, iid = project_of(profile, entry), entry.get("iid")
     return None if number is None or iid is None else Spot("merge request", number, iid)
+
+
+def project_of(profile: Profile, merge_request: Fixture) -> Any:
+    """Return the number of the project of a merge request; None when the profile does not give it."""
+    number = merge_request.get("project_id")
+    return profile.value(PROJECT_OF.get(merge_request.name, "project")) if number is None else number
 
 
 def where(profile: Profile, spot: Spot, about: Spot | None) -> Where:
