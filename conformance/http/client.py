@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from http import HTTPStatus
 from http.cookiejar import CookieJar
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urljoin, urlsplit
@@ -118,8 +119,8 @@ class Client:
         self._answered_elsewhere: set[tuple[str, str]] = set()
         self._settled_at = 0.0
         self._quickest_seconds = 0.0
-        self._circuit_breaker = CircuitBreaker(settings.timeout_seconds, _method_and_path)
-        self._front = Front(_method_and_path)
+        self._circuit_breaker = CircuitBreaker(settings.timeout_seconds, attrgetter("label"))
+        self._front = Front(attrgetter("label"))
         self._gone: str | None = None
         self._asking = threading.Lock()
         self._wanting_quiet = threading.Lock()
@@ -205,7 +206,6 @@ class Client:
         *,
         query: Query | None = None,
         json_body: Any = ABSENT,
-        content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         raw: bool = False,
         patient: bool = True,
@@ -217,8 +217,7 @@ class Client:
         and then also one that it answered before. Raise RequestsSpentError when the allowed number of requests is
         exceeded.
         """
-        sent = dict(headers or {})
-        body = content
+        sent, body = dict(headers or {}), None
         if json_body is not ABSENT:
             body = written(json_body, escaped=method in _ESCAPED)
             sent.setdefault("Content-Type", "application/json")
@@ -464,10 +463,6 @@ def _text(value: bytes) -> str:
         return value.decode()
     except UnicodeDecodeError:
         return value.decode("latin-1")
-
-
-def _method_and_path(call: Call) -> str:
-    return f"{call.method} {call.path}"
 
 
 def _server(call: Call) -> tuple[str, str]:

@@ -49,7 +49,7 @@ class ResponseValidator:
     def place(self, call: Call) -> str:
         """Return the operation id of a call, or method and path if the contract has no such operation."""
         operation = self.operation_of(call.method, call.path)
-        return operation.id if operation else f"{call.method} {call.path}"
+        return operation.id if operation else call.label
 
     def seen(self, exchange: Exchange) -> Seen:
         """Return what an answer shows about the requirements of its operation's documented responses.

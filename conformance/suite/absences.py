@@ -9,7 +9,7 @@ such as a call about a thing that does not exist.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -325,9 +325,8 @@ class Absences:
         others = [actor for actor in (*self._served(operation), admin) if actor not in (call.actor, None)]
         paths = [call.path, *self._other_paths(operation, call.path)]
         who = [(actor, call.path) for actor in others] + [(call.actor, path) for path in paths[1:]]
-        body = {"content": call.body, "headers": call.headers} if call.body is not None else {}
         for actor, path in who:
-            yield self._client.send(actor, call.method, path, query=call.query, **body)  # type: ignore[arg-type]
+            yield self._client.perform(replace(call, actor=actor, path=path))
         if operation.is_read:
             for prefix in OTHER_PREFIXES:
                 yield self._client.send(call.actor, call.method, f"{self._profile.base_url}{prefix}{call.path}")

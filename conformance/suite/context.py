@@ -339,7 +339,7 @@ class TestContext:
             self.run.learnt.described.update([place] if exchange.is_success and exchange.body else [])
         # A repeated action may have nothing to tell.
         elif exchange.body or place not in self.run.learnt.described:
-            self.results.distrust(f"{exchange.call.method} {exchange.call.path} answered {seen.unrecognisable}")
+            self.results.distrust(f"{exchange.call.label} answered {seen.unrecognisable}")
 
     def see(self, exchange: Exchange) -> None:
         """Remember an exchange of this test, and compare its answer with the contract."""

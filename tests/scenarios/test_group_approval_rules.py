@@ -21,7 +21,6 @@ from conformance.suite.arrange.approval_rules import (
     in_answer,
     in_list,
     must_stay,
-    numbers,
     other_administrators,
     others_of,
     own_group,
@@ -37,6 +36,7 @@ from conformance.suite.arrange.reviews import (
     must_be_created_unless_it_is_the_second,
     name_of_digits,
     naming,
+    numbers,
     rule_in,
     user_id,
 )

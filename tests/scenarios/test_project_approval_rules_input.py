@@ -18,11 +18,10 @@ from conformance.suite.arrange.approval_rules import (
     given_owed,
     must_be_dropped_or_refused,
     must_stay,
-    numbers,
     standing,
     standings,
 )
-from conformance.suite.arrange.reviews import Rule, created, fresh_name, naming_only, rule_in, user_id
+from conformance.suite.arrange.reviews import Rule, created, fresh_name, naming_only, numbers, rule_in, user_id
 from conformance.suite.expectations import (
     Caller,
     Path,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.http.bodies import json_in
 from conformance.http.redaction import beginning
 from conformance.results.record import Reason
-from conformance.suite.arrange.reviews import Rule, created, essence, fresh_name, rule_in
+from conformance.suite.arrange.reviews import Rule, created, essence, fresh_name, numbers, rule_in
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import (
     Caller,
@@ -177,14 +177,6 @@ def standing(rule: Rule) -> dict[str, Any]:
 def standings(reader: Caller, rules: Path) -> dict[Any, dict[str, Any]]:
     """Return the content of every rule of a list, by number."""
     return {rule.get("id"): standing(rule) for rule in reader.list(rules).entries if isinstance(rule, dict)}
-
-
-def numbers(rule: Rule, name: str) -> list[int] | None:
-    """Return the numbers that a rule names in one of its lists, sorted; None when it has no such list."""
-    entries = rule.get(name)
-    if not isinstance(entries, list):
-        return None
-    return sorted(entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), int))
 
 
 def standings_when(

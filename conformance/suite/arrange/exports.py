@@ -470,8 +470,3 @@ def export_of(caller: Caller, group: Fixture, relation: str) -> Export:
 
 def _is_object(entry: Any) -> bool:
     return isinstance(entry, dict)
-
-
-def marks_of(export: Export) -> Marks:
-    """Return what a new export would change, in no order."""
-    return marks_in(export.entries())

@@ -420,15 +420,21 @@ def rule_read_back(requirement: Callable[[Mapping[str, Any]], str], *, is_new: b
 
 def approvers_named(rule: Rule) -> tuple[list[int], list[int]]:
     """Return the numbers of the users and of the groups that a rule names, sorted; inconclusive without such lists."""
-    return _numbers(rule, "users"), _numbers(rule, "groups")
+    return _given_numbers(rule, "users"), _given_numbers(rule, "groups")
 
 
-def _numbers(rule: Rule, name: str) -> list[int]:
+def numbers(rule: Rule, name: str) -> list[int] | None:
+    """Return the numbers that a rule names in one of its lists, sorted; None when it has no such list."""
     entries = rule.get(name)
-    given(isinstance(entries, list), f"the rule has no list of {name}")
-    return sorted(
-        entry["id"] for entry in entries or () if isinstance(entry, dict) and isinstance(entry.get("id"), int)
-    )
+    if not isinstance(entries, list):
+        return None
+    return sorted(entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), int))
+
+
+def _given_numbers(rule: Rule, name: str) -> list[int]:
+    found = numbers(rule, name)
+    given(found is not None, f"the rule has no list of {name}")
+    return found or []
 
 
 def essence(rule: Rule) -> dict[str, Any]:
