@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from conformance.contract import Change, ChangeKind, Contract, Operation, Version
 from conformance.contract.bundle import resolve
-from conformance.http.bodies import json_in
+from conformance.http.bodies import json_in, records_of
 from conformance.results.grouping import grouped
 from conformance.schema.response_validator import ResponseValidator, pattern_of
 from conformance.versions.har import har_entries
@@ -330,8 +330,7 @@ def _sends(call: Recorded, name: str, value: str | None) -> bool:
 
 
 def _shows(exchange: Exchange, name: str) -> bool:
-    body = json_in(exchange.body)
-    return any(isinstance(entry, dict) and name in entry for entry in (body if isinstance(body, list) else [body]))
+    return any(name in record for record in records_of(json_in(exchange.body)))
 
 
 def _fields(document: dict[str, Any], schema: Any, value: Any, records: frozenset[str] = frozenset()) -> Iterator[str]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from conformance.http.bodies import records_of
 from conformance.suite.arrange.export_entries import FAILED, FINISHED, has_ended, is_told_in_seconds, marks_in
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, eventually, given, group_path, whole_number
@@ -171,8 +172,7 @@ class Export:
         answer = self.caller.get(self.path / "status", relation=self.relation)
         if answer.exchange.is_refusal:
             return []
-        body = answer.given_json()
-        return [entry for entry in (body if isinstance(body, list) else [body]) if _is_object(entry)]
+        return records_of(answer.given_json())
 
     def own(self, shown: list[Entry] | None = None) -> Entry:
         """Return the entry of the relation from the given or newly read entries; an empty entry if there is none."""
