@@ -10,10 +10,10 @@ import pytest
 from conformance.suite import Reason
 from conformance.suite.arrange import ABSENT, UNUSED_ID
 from conformance.suite.arrange.integrations import (
-    EVENTS,
     borrowed,
     distinctive,
     entries,
+    event_flags,
     every_integration,
     given_disabled,
     given_set_up,
@@ -220,7 +220,7 @@ def test_the_entry_of_an_integration_has_its_times_and_a_flag_for_each_event_kin
         given(later is not None, f"{times} are no two moments")
         must(not later, "created_at not after updated_at", f"{times}")
     with verifies("events.flags.named-after-kind", go_on=True):
-        for name in EVENTS:
+        for name in event_flags():
             must_have_flag(entry, name)
     with verifies("events.flags.job"):
         must_have_flag(entry, "job_events")

@@ -7,7 +7,7 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from conformance.contract import Version
+from conformance.contract import Contract, Version
 from conformance.results.record import Reason
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values, left_to_the_next_call
 from conformance.suite.context import NotTested, current_run
@@ -27,7 +27,7 @@ from conformance.suite.shown_records import values_under
 from conformance.suite.steady import identity, of_records, of_the_contract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.suite.arrange.places import Place
     from conformance.suite.expectations import Listing
@@ -54,25 +54,6 @@ _GARBLED = frozenset(
 RENAMED = Version.parse("14.4")
 NEWER_NAME, OLDER_NAME = "integrations", "services"
 
-#: Kinds of events that every integration has a flag for.
-EVENT_KINDS = (
-    *("push", "tag_push", "commit", "issues", "confidential_issues", "merge_requests", "note", "confidential_note"),
-    *("pipeline", "wiki_page", "deployment", "alert"),
-)
-EVENTS = tuple(f"{kind}_events" for kind in EVENT_KINDS)
-#: Kinds of events that have their own destination.
-CHANNELS = tuple(
-    f"{kind}_channel"
-    for kind in (
-        *("push", "issue", "confidential_issue", "merge_request", "note", "confidential_note", "tag_push", "pipeline"),
-        *("wiki_page", "deployment", "group_mentions", "group_confidential_mentions"),
-    )
-)
-#: Parameters with a closed list of values, and the values.
-CLOSED_LISTS = {
-    "branches_to_be_notified": ("all", "default", "protected", "default_and_protected"),
-    "labels_to_be_notified_behavior": ("match_any", "match_all"),
-}
 #: Fixtures that are special integrations, with parameters like all others.
 _OTHER_KINDS = (
     *("chat_integration", "token_integration", "email_integration", "issue_tracker_integration"),
@@ -133,6 +114,22 @@ def least_settings(integration: Fixture) -> Settings:
     if not isinstance(required, list):
         return settings
     return {name: value for name, value in settings.items() if name in required or name == "active"}
+
+
+def shared_settings() -> Mapping[str, Any]:
+    """Return the settings that several integrations share: by name, what the contract says about each."""
+    found: Mapping[str, Any] = Contract.load().document["components"]["schemas"]["IntegrationSettings"]["properties"]
+    return found
+
+
+def settings_under(requirement: str) -> tuple[str, ...]:
+    """Return the names of the shared settings that a requirement is about."""
+    return tuple(name for name, schema in shared_settings().items() if schema["x-requirement"] == requirement)
+
+
+def event_flags() -> tuple[str, ...]:
+    """Return the names of the flags that every integration has, one for each kind of event."""
+    return settings_under("integrations.parameters.event-flags.boolean")
 
 
 def without(settings: Settings, *names: str) -> Settings:
