@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from conformance.cli.parameters import PLACE
-from conformance.contract import Contract
 from conformance.contract.yaml_files import schema_text
 from conformance.errors import UsageError
 from conformance.results.baseline import SCHEMA, baseline_of
-from conformance.results.trust import record_in, trusted_record
+from conformance.results.trust import trusted_record
 from conformance.results.verdicts import add_up
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def baseline(record: Path | None, *, owner: str, expires: datetime | None, schem
     if record is None:
         raise UsageError("Name the folder of a run, or its results.jsonl.")
     until = expires or datetime.now(UTC) + timedelta(days=_DAYS)
-    read = trusted_record(record_in(record), Contract.load())
+    read = trusted_record(record)
     if read.footer is None or read.damage:
         click.echo(
             f"Warning: the record of {record} is not whole: what else failed in that run is not in the list.", err=True

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from conformance.cli.parameters import PLACE, Number, refuse_beside
-from conformance.contract.yaml_files import read_yaml
+from conformance.contract.yaml_files import read_text, read_yaml
 from conformance.errors import ExitCode, TargetError, UsageError
 from conformance.http.client import Client
 from conformance.http.redaction import keep_in
@@ -224,12 +224,7 @@ def _require_prefix(prefix: str) -> None:
 
 def administrators_token(file: Path) -> str:
     """Return the token in a file; raise UsageError when the file has none."""
-    try:
-        token = file.read_text(encoding="utf-8").strip()
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file} must hold a token and nothing else, and is no text.") from error
-    except OSError as error:
-        raise UsageError(f"Cannot read the administrator's token from {file}: {error.strerror or error}.") from error
+    token = read_text(file, "the administrator's token").strip()
     if not token or len(token.split()) != 1:
         raise UsageError(f"{file} must hold a token and nothing else.")
     keep_in([token])

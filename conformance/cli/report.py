@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from conformance.cli.parameters import PLACE
-from conformance.contract import Contract
 from conformance.contract.yaml_files import schema_text
 from conformance.errors import ExitCode, UsageError
 from conformance.reports import FORMATS, WRITTEN, printed, render, set_aside, write_text
@@ -64,8 +63,7 @@ def merge(shards: tuple[Path, ...], out: Path) -> int:
 
     Ends with the exit code that one machine would have given. A shard that is missing leaves its tests deselected.
     """
-    contract = Contract.load()
-    parts = [Part.of(place, contract) for place in shards]
+    parts = [Part.of(place) for place in shards]
     require_shards(parts)
     require_unread(out, shards)
     told = set_aside(out)
@@ -110,7 +108,7 @@ def report(record: Path, out: Path | None, formats: tuple[str, ...], unverified_
     Also for a run that was cut off. Ends with the exit code of the run's verdict.
     """
     file = record_in(record)
-    read = trusted_record(file, Contract.load())
+    read = trusted_record(file)
     if "attestation" in formats and not read.header.subjects:
         raise UsageError(
             "An attestation names what exactly was tested, and this run was not told. Run it with "
@@ -157,8 +155,7 @@ def diff(old: Path, new: Path, form: str, fail_on: tuple[str, ...]) -> int:
 
     Ends with 0 when there is no regression, 1 when there is one, 4 when a record cannot be read.
     """
-    contract = Contract.load()
-    runs = [Facts.of(trusted_record(record_in(place), contract)) for place in (old, new)]
+    runs = [Facts.of(trusted_record(place)) for place in (old, new)]
     found = differences.compare(*runs)
     regressions = found.regressions(tuple(name for name in fail_on if name != "nothing"))
     click.echo(_DIFF_FORMS[form](found, regressions), nl=False)

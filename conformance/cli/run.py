@@ -17,7 +17,7 @@ from click.core import ParameterSource
 from conformance.cli.parameters import shared_with_pytest
 from conformance.cli.several import require_apart, run_each
 from conformance.cli.watch import watch as watch_runs
-from conformance.contract import Contract, Version
+from conformance.contract import Version
 from conformance.errors import ExitCode, UsageError
 from conformance.reports import json_report
 from conformance.reports.facts import Facts
@@ -134,7 +134,7 @@ def _resumed(context: click.Context) -> int:
             "is told of it. Leave the others out."
         )
     file = record_in(given["resume"])
-    record = trusted_record(file, Contract.load())
+    record = trusted_record(file)
     if record.is_complete:
         return _told_again(record, given["resume"], as_json=given["form"] == "json")
     anew = {"-q", "-v", *bounds}

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import click
 
 from conformance.cli.parameters import PLACE
-from conformance.contract import Contract
 from conformance.errors import ConformanceError, ExitCode, UsageError
 from conformance.http.settings import without_userinfo
 from conformance.reports import write_text
@@ -23,7 +22,7 @@ from conformance.reports.comparison import (
     comparison_as_markdown,
 )
 from conformance.reports.facts import Facts
-from conformance.results.trust import record_in, trusted_record
+from conformance.results.trust import trusted_record
 from conformance.runner.precautions import when_terminated
 from conformance.target import load_profile
 from conformance.target.apart import changed_places
@@ -177,8 +176,7 @@ def _write(out: Path, runs: Mapping[str, Path]) -> None:
 
 
 def _facts(runs: Mapping[str, Path]) -> Mapping[str, Facts]:
-    contract = Contract.load()
-    return {name: Facts.of(trusted_record(record_in(place), contract)) for name, place in runs.items()}
+    return {name: Facts.of(trusted_record(place)) for name, place in runs.items()}
 
 
 def _name(run: Path, runs: Sequence[Path]) -> str:

@@ -15,7 +15,7 @@ from conformance.cli.parameters import FORM, PLACE, shared_with_pytest
 from conformance.contract import Contract, Version
 from conformance.errors import ConformanceError, ExitCode, StoppedError, TargetError, UsageError
 from conformance.http.client import Client
-from conformance.reports import READINESS, render_all, set_aside
+from conformance.reports import READINESS, render_all, set_aside, write_text
 from conformance.results.reading import read_record
 from conformance.results.recorder import add_readiness
 from conformance.results.text import one_line, plural
@@ -133,11 +133,7 @@ def write_readiness(readiness: Readiness, folder: Path, record: Path) -> Path:
     Raise UsageError when that is not possible.
     """
     file = folder / READINESS
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(readiness.as_data(), ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"Cannot write {file}: {error.strerror or error}.") from error
+    write_text(file, json.dumps(readiness.as_data(), ensure_ascii=False, indent=2) + "\n")
     add_readiness(record, readiness.as_data())
     render_all(read_record(record), record.parent)
     return file

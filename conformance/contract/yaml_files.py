@@ -86,15 +86,23 @@ def line_of(text: str, *path: str | int) -> int | None:
     return None if node is None else int(node.start_mark.line) + 1
 
 
-def read_yaml(file: Path) -> Any:
-    """Read one YAML file; raise UsageError that names file and place when it cannot be read."""
+def read_text(file: Path, what: str = "", advice: str = "") -> str:
+    """Return the text of a file; raise UsageError when it cannot be read.
+
+    The message says `what` the file is, such as "the baseline", and gives the `advice` if it is not there.
+    """
+    name = f"{what} {file}".strip()
     try:
-        text = file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"Cannot read {file}: {error.strerror or error}.") from error
+        raise UsageError(f"Cannot read {name}: {error.strerror or error}. {advice}".rstrip()) from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
-    return parse_yaml(text, str(file))
+        raise UsageError(f"Cannot read {name}: it is not UTF-8 text, {error.reason} at byte {error.start}.") from error
+
+
+def read_yaml(file: Path, what: str = "", advice: str = "") -> Any:
+    """Read one YAML file; raise UsageError as `read_text` does, or that names the place that is not valid."""
+    return parse_yaml(read_text(file, what, advice), str(file))
 
 
 def parse_yaml(text: str, name: str) -> Any:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+#: Stands for no body or value at all, where None would be `null`.
+ABSENT: Any = object()
 #: Above this, a number with a decimal point is no longer exact.
 _LARGEST_EXACT = 2**53
 
@@ -52,7 +54,12 @@ def object_in(body: bytes | str | None) -> dict[str, Any]:
 def objects_in(body: bytes | str | None) -> list[dict[str, Any]]:
     """Parse a JSON text; return the objects of its array, or none when it is something else."""
     found = json_in(body)
-    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+    return records_of(found) if isinstance(found, list) else []
+
+
+def records_of(value: Any) -> list[dict[str, Any]]:
+    """Return the objects of a JSON array, or the one object that the value is."""
+    return [entry for entry in (value if isinstance(value, list) else [value]) if isinstance(entry, dict)]
 
 
 def with_values(node: Any, change: Callable[[Any], Any]) -> Any:

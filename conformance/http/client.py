@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from http import HTTPStatus
 from http.cookiejar import CookieJar
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urljoin, urlsplit
@@ -17,7 +18,7 @@ import httpx
 
 from conformance import __version__
 from conformance.http.address import Address, Headers, encoded
-from conformance.http.bodies import written
+from conformance.http.bodies import ABSENT, written
 from conformance.http.circuit_breaker import CircuitBreaker
 from conformance.http.exchange import READING, Call, Exchange, Trouble
 from conformance.http.front import Front
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
 #: The size limit in bytes for files that are wanted as they are sent.
 LARGEST_FILE = 8 * 1024 * 1024
-_ABSENT: Any = object()
 _REFUSED_IN_A_ROW = 5
 _REDIRECTS = (301, 302, 303, 307, 308)
 _LONGEST_REDIRECT = 5
@@ -119,8 +119,8 @@ class Client:
         self._answered_elsewhere: set[tuple[str, str]] = set()
         self._settled_at = 0.0
         self._quickest_seconds = 0.0
-        self._circuit_breaker = CircuitBreaker(settings.timeout_seconds, _method_and_path)
-        self._front = Front(_method_and_path)
+        self._circuit_breaker = CircuitBreaker(settings.timeout_seconds, attrgetter("label"))
+        self._front = Front(attrgetter("label"))
         self._gone: str | None = None
         self._asking = threading.Lock()
         self._wanting_quiet = threading.Lock()
@@ -205,8 +205,7 @@ class Client:
         path: str,
         *,
         query: Query | None = None,
-        json_body: Any = _ABSENT,
-        content: bytes | None = None,
+        json_body: Any = ABSENT,
         headers: Mapping[str, str] | None = None,
         raw: bool = False,
         patient: bool = True,
@@ -218,9 +217,8 @@ class Client:
         and then also one that it answered before. Raise RequestsSpentError when the allowed number of requests is
         exceeded.
         """
-        sent = dict(headers or {})
-        body = content
-        if json_body is not _ABSENT:
+        sent, body = dict(headers or {}), None
+        if json_body is not ABSENT:
             body = written(json_body, escaped=method in _ESCAPED)
             sent.setdefault("Content-Type", "application/json")
         if raw:
@@ -465,10 +463,6 @@ def _text(value: bytes) -> str:
         return value.decode()
     except UnicodeDecodeError:
         return value.decode("latin-1")
-
-
-def _method_and_path(call: Call) -> str:
-    return f"{call.method} {call.path}"
 
 
 def _server(call: Call) -> tuple[str, str]:

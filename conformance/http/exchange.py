@@ -81,6 +81,11 @@ class Call:
     """Whether to wait and try again when the target answers 429."""
 
     @property
+    def label(self) -> str:
+        """Method and path, such as `GET /projects/1`."""
+        return f"{self.method} {self.path}"
+
+    @property
     def target(self) -> str:
         """Path and query as sent."""
         wanted = [
@@ -175,8 +180,13 @@ class Exchange:
     @property
     def refuses_throughout(self) -> bool:
         """Whether every call with the token is refused now, although it worked before: it expired, or is barred."""
-        is_barred = self.status == HTTPStatus.FORBIDDEN and not self.is_page
-        return self.is_in_place_of_service and (self.status == HTTPStatus.UNAUTHORIZED or is_barred)
+        return self.is_in_place_of_service and self.refuses_caller
+
+    @property
+    def refuses_caller(self) -> bool:
+        """Whether the caller is refused, as gateways also do to everybody; pages are detected as pages."""
+        is_forbidden = self.status == HTTPStatus.FORBIDDEN and not self.is_page
+        return self.status == HTTPStatus.UNAUTHORIZED or is_forbidden
 
     @property
     def is_page(self) -> bool:

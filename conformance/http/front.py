@@ -139,7 +139,7 @@ class Front:
 
     def _refuses_whom_it_knew(self, exchange: Exchange) -> bool:
         call = exchange.call
-        if not _is_refusal(exchange) or call.is_elsewhere:
+        if not exchange.refuses_caller or call.is_elsewhere:
             return False
         token = token_of(call)
         with self._lock:
@@ -199,7 +199,7 @@ class Front:
             return seen.status == HTTPStatus.NOT_FOUND and _wording(seen) == _wording(exchange)
         if shape:
             return _shape(seen) == shape == _shape(send(_never_asked(witness)))
-        if _is_refusal(seen):
+        if seen.refuses_caller:
             return send(_never_asked(witness)).status == seen.status
         return not seen.is_of_gateway and self._is_odd(seen)
 
@@ -232,12 +232,6 @@ def _shape(exchange: Exchange) -> str | None:
     if found is None:
         return None if exchange.body else ""
     return " ".join(sorted(found)) if isinstance(found, dict) else type(found).__name__
-
-
-def _is_refusal(exchange: Exchange) -> bool:
-    """Tell whether an answer refuses the caller, as gateways also do to everybody; pages are detected as pages."""
-    is_forbidden = exchange.status == HTTPStatus.FORBIDDEN and not exchange.is_page
-    return exchange.status == HTTPStatus.UNAUTHORIZED or is_forbidden
 
 
 def token_of(call: Call) -> str:

@@ -38,11 +38,6 @@ def _text(data: Any) -> str:
     return json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False)
 
 
-def document(facts: Facts) -> dict[str, Any]:
-    """Return the complete report as plain JSON data, with nothing shortened."""
-    return {**_about(facts), "requirements": [_plain(_requirement(row)) for row in facts.result.rows]}
-
-
 def _about(facts: Facts) -> dict[str, Any]:
     """Return everything except the requirements as plain JSON data."""
     result, footer = facts.result, facts.record.footer

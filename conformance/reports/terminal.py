@@ -6,6 +6,8 @@ import shlex
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+import click
+
 from conformance.reports import reports_in
 from conformance.reports.facts import Facts, failure_in_words, weight
 from conformance.results.sequence import to_repeat
@@ -28,14 +30,13 @@ _SHOWN_WORDS = 500
 #: Parts of the headline that make a run incomplete; the verdict itself names the selection.
 _SAID_IN_BRIEF = ("forced", "not there", "deselected", "not begun", "unsteady", "left on the target")
 _WIDTH = 110
-_RED, _GREEN, _YELLOW, _BOLD, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
 _COLOURS = {
-    RunVerdict.CONFORMANT: _GREEN,
-    RunVerdict.SELECTION_HOLDS: _GREEN,
-    RunVerdict.NON_CONFORMANT: _RED,
-    RunVerdict.INCOMPLETE: _YELLOW,
-    RunVerdict.BROKEN: _YELLOW,
-    RunVerdict.COULD_NOT_RUN: _YELLOW,
+    RunVerdict.CONFORMANT: "green",
+    RunVerdict.SELECTION_HOLDS: "green",
+    RunVerdict.NON_CONFORMANT: "red",
+    RunVerdict.INCOMPLETE: "yellow",
+    RunVerdict.BROKEN: "yellow",
+    RunVerdict.COULD_NOT_RUN: "yellow",
 }
 
 
@@ -54,38 +55,32 @@ def summary(  # noqa: PLR0913 - the content, and how to print it
     prints the verdict, problems of the run, and the first line of each failure. If `is_explained`, the reason why a run
     could not begin is not repeated.
     """
-    facts = Facts(record, result)
-    text = _Text(colour=colour)
+    told = "\n".join(_lines(Facts(record, result), folder, brief=brief, is_explained=is_explained))
+    return told if colour else click.unstyle(told)
+
+
+def _lines(facts: Facts, folder: Path, *, brief: bool, is_explained: bool) -> Iterator[str]:
+    result = facts.result
     if result.verdict is RunVerdict.COULD_NOT_RUN:  # the reason is all there is to print, in separate lines
-        told = [] if is_explained else result.explanation.splitlines()
-        why = (line for text_line in told for line in wrap(visible(text_line), _WIDTH))
-        return "\n".join((_verdict(facts, text), *why, *_place(folder)))
-    if brief:
-        return "\n".join((*_in_brief(facts, text), *_place(folder)))
-    parts = (
-        _head(facts, text, folder),
-        _areas(facts, text),
-        _problems(facts, text),
-        _failed(facts, text),
-        _gaps(facts, text),
-        _place(folder),
-    )
-    return "\n".join(line for part in parts for line in part)
+        yield _verdict(facts)
+        for told in [] if is_explained else result.explanation.splitlines():
+            yield from wrap(visible(told), _WIDTH)
+    elif brief:
+        yield from _in_brief(facts)
+    else:
+        yield from _head(facts, folder)
+        for part in (_areas, _problems, _failed, _gaps):
+            yield from part(facts)
+    yield from _place(folder)
 
 
-class _Text:
-    """Colours words, or leaves them unchanged."""
-
-    def __init__(self, *, colour: bool) -> None:
-        self._colour = colour
-
-    def in_colour(self, code: str, text: str) -> str:
-        return f"{code}{text}{_PLAIN}" if self._colour else text
+def _bold(words: str) -> str:
+    return click.style(words, bold=True)
 
 
-def _head(facts: Facts, text: _Text, folder: Path) -> Iterator[str]:
+def _head(facts: Facts, folder: Path) -> Iterator[str]:
     result, header = facts.result, facts.record.header
-    yield _verdict(facts, text)
+    yield _verdict(facts)
     yield from wrap(visible(result.explanation), _WIDTH)
     yield from _wrapped(f"{plural(len(result.rows), 'requirement')}: {facts.counts_in_words}", "    ")
     yield from _without_weight(facts)
@@ -125,14 +120,14 @@ def _wrapped(text: str, *indents: str) -> list[str]:
     return wrap(text, _WIDTH, initial_indent=first, subsequent_indent=later, break_on_hyphens=False)
 
 
-def _verdict(facts: Facts, text: _Text) -> str:
+def _verdict(facts: Facts) -> str:
     result, header = facts.result, facts.record.header
-    verdict = text.in_colour(_BOLD + _COLOURS[result.verdict], str(result.verdict).upper())
+    verdict = click.style(str(result.verdict).upper(), fg=_COLOURS[result.verdict], bold=True)
     return f"{verdict}  {facts.total.score}  ({one_line(header.target)}, version {one_line(header.version)})"
 
 
-def _in_brief(facts: Facts, text: _Text) -> Iterator[str]:
-    yield _verdict(facts, text)
+def _in_brief(facts: Facts) -> Iterator[str]:
+    yield _verdict(facts)
     yield from wrap(visible(facts.result.explanation), _WIDTH)
     for name, words in facts.headline.items():
         if name in _SAID_IN_BRIEF:
@@ -145,46 +140,46 @@ def _in_brief(facts: Facts, text: _Text) -> Iterator[str]:
         yield from _more(len(facts.warnings) - 1)
     for cause in facts.causes[:_SHOWN]:
         also = f" (and {plural(len(cause.others), 'more requirement')})" if cause.others else ""
-        yield f"{_first_line(cause.head, text)}: {failure_in_words(cause.check)}{also}"
+        yield f"{_first_line(cause.head)}: {failure_in_words(cause.check)}{also}"
     yield from _more(len(facts.causes) - _SHOWN)
 
 
-def _areas(facts: Facts, text: _Text) -> Iterator[str]:
+def _areas(facts: Facts) -> Iterator[str]:
     """Yield the verdict of each area, unless the verdict of the run applies to all."""
     if facts.result.verdict in (RunVerdict.CONFORMANT, RunVerdict.COULD_NOT_RUN):
         return
     yield ""
-    yield text.in_colour(_BOLD, "Requirements by area") + " (not tests: a test can fail a requirement of another area)"
+    yield _bold("Requirements by area") + " (not tests: a test can fail a requirement of another area)"
     for tally in facts.areas:
         if tally.verdict is not None:
-            verdict = text.in_colour(_COLOURS[tally.verdict], f"{tally.verdict:15}")
+            verdict = click.style(f"{tally.verdict:15}", fg=_COLOURS[tally.verdict])
             yield f"  {visible(tally.name):32} {verdict} {tally.score}"
 
 
-def _problems(facts: Facts, text: _Text) -> Iterator[str]:
+def _problems(facts: Facts) -> Iterator[str]:
     lines = [f"{problem.kind}: {one_line(problem.name)}: {one_line(problem.detail)}" for problem in facts.problems]
     lines += [f"warning: {one_line(warning)}" for warning in facts.warnings]
     if not lines:
         return
     yield ""
-    yield text.in_colour(_BOLD, f"About the run ({len(lines)})")
+    yield _bold(f"About the run ({len(lines)})")
     yield from (f"  {line}" for line in lines[:_SHOWN])
     yield from _more(len(lines) - _SHOWN)
 
 
-def _failed(facts: Facts, text: _Text) -> Iterator[str]:
+def _failed(facts: Facts) -> Iterator[str]:
     if not facts.failed:
         return
     yield ""
-    yield text.in_colour(_BOLD, facts.failed_in_brief)
+    yield _bold(facts.failed_in_brief)
     for cause in facts.causes[:_SHOWN]:
-        yield from _cause(cause, text)
+        yield from _cause(cause)
     yield from _more(len(facts.causes) - _SHOWN)
 
 
-def _cause(cause: Cause, text: _Text) -> Iterator[str]:
+def _cause(cause: Cause) -> Iterator[str]:
     stated = cause.head.requirement
-    yield _first_line(cause.head, text)
+    yield _first_line(cause.head)
     yield from (f"    {line}" for line in wrap(visible(stated.statement), _WIDTH - 4))
     yield f"    {visible(stated.section)}"
     for name, value in said(cause.check).items():
@@ -192,23 +187,24 @@ def _cause(cause: Cause, text: _Text) -> Iterator[str]:
     yield from (f"      {clip(command, _SHOWN_WORDS * 2)}" for command in to_repeat(cause.check).commands)
     if cause.others:
         yield f"      {cause.same} violates {plural(len(cause.others), 'more requirement')}:"
-        yield from (f"    {_first_line(row, text)}" for row in cause.others[:_SHOWN])
+        yield from (f"    {_first_line(row)}" for row in cause.others[:_SHOWN])
         yield from _more(len(cause.others) - _SHOWN)
     others = len(cause.further)
     if others:
         yield f"      {plural(others, 'more check')} of it failed"
 
 
-def _first_line(row: RequirementVerdict, text: _Text) -> str:
+def _first_line(row: RequirementVerdict) -> str:
     weighed = f"  ({visible(weight(row))})" if weight(row) else ""
-    return f"  {text.in_colour(_RED if row.is_violation else _YELLOW, visible(row.requirement.id))}{weighed}"
+    name = click.style(visible(row.requirement.id), fg="red" if row.is_violation else "yellow")
+    return f"  {name}{weighed}"
 
 
-def _gaps(facts: Facts, text: _Text) -> Iterator[str]:
+def _gaps(facts: Facts) -> Iterator[str]:
     if not facts.gaps:
         return
     yield ""
-    yield text.in_colour(_BOLD, f"Not verified ({facts.total.open})")
+    yield _bold(f"Not verified ({facts.total.open})")
     for reason, number in facts.gaps.items():
         yield f"  {number:5} {reason}"
         waited_for = facts.kept_open_by(reason)
@@ -220,7 +216,7 @@ def _gaps(facts: Facts, text: _Text) -> Iterator[str]:
     closed = [gap for gap in facts.gap_groups if gap.paste and gap.owed]
     if closed:
         yield ""
-        yield text.in_colour(_BOLD, "Add to the profile, what closes most first")
+        yield _bold("Add to the profile, what closes most first")
     for gap in closed[:_SHOWN_GAPS]:
         where = "actors" if gap.paste.strip().partition(":")[0] in ACTORS else "fixtures"
         yield from _wrapped(f"{gap.weight}, below `{where}:`: {one_line(gap.detail, _SHOWN_WORDS)}", "  # ", "  # ")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from conformance.contract.yaml_files import first_problem, line_of, parse_yaml
+from conformance.contract.yaml_files import first_problem, line_of, parse_yaml, read_text
 from conformance.errors import UsageError
 from conformance.http.bodies import with_values
 from conformance.results.record import KnownFailure
@@ -40,10 +40,7 @@ def load_baseline(file: Path, contract: Contract, today: date) -> Mapping[str, K
     Raise UsageError when the file cannot be read, is no baseline, has an invalid date, or names a requirement that is
     listed twice or that the contract does not state.
     """
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"Cannot read the baseline {file}: {getattr(error, 'strerror', None) or error}.") from error
+    text = read_text(file, "the baseline")
     # The dates that YAML parses are text again.
     dated = parse_yaml(text, str(file))
     data = with_values(dated, lambda value: value.isoformat() if hasattr(value, "isoformat") else value)

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from conformance.contract import Contract
     from conformance.results.recorder import Recorder
 
 Row = dict[str, Any]
@@ -68,10 +67,10 @@ class Part:
     rows: tuple[Row, ...]
 
     @classmethod
-    def of(cls, place: Path, contract: Contract) -> Part:
+    def of(cls, place: Path) -> Part:
         """Read the record in a file or folder; raise UsageError when there is none, or when it cannot be trusted."""
         file = record_in(place)
-        record = trusted_record(file, contract)
+        record = trusted_record(file)
         if record.damage:
             raise UsageError(f"{file} is damaged: {record.damage[0]}.")
         with file.open(encoding="utf-8", errors="replace", newline="") as stream:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from conformance.contract import Contract
 from conformance.errors import UsageError
 from conformance.results.plan import not_planned
 from conformance.results.reading import read_record
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from conformance.contract import Contract
     from conformance.results.record import RunRecord
 
 _NAMED = 3
@@ -36,16 +36,17 @@ def require_unread(out: Path | None, earlier: Iterable[Path]) -> None:
             raise UsageError(f"--out {out} would write over the record in {place}. Name another folder.")
 
 
-def trusted_record(file: Path, contract: Contract) -> RunRecord:
-    """Read the record of a run, also of one that was cut off.
+def trusted_record(place: Path) -> RunRecord:
+    """Read the record of a run, also of one that was cut off, given the file or the run's folder.
 
-    Raise UsageError as `read_record` does, and when its lines add up to another verdict than its footer says, or when
-    its plan lacks requirements of the contract that it was made with.
+    Raise UsageError as `record_in` and `read_record` do, and when its lines add up to another verdict than its footer
+    says, or when its plan lacks requirements of the contract that it was made with.
     """
+    file = record_in(place)
     record = read_record(file)
     if not record.plan and record.footer is None:
         raise UsageError(f"{file} was cut off before a test could begin, and shows nothing. Run it anew.")
-    lacking = not_planned(record, contract)
+    lacking = not_planned(record, Contract.load())
     if lacking:
         named = ", ".join(lacking[:_NAMED])
         raise UsageError(

@@ -14,7 +14,6 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
-from conformance.contract import Contract
 from conformance.contract.yaml_files import parse_yaml
 from conformance.errors import UsageError
 from conformance.fuzzing.corpus import FAILED_AT_MOST, FOLDER
@@ -22,7 +21,7 @@ from conformance.http.settings import AT_ONCE
 from conformance.results.parts import EMBEDDED
 from conformance.results.plan import Selection, Shard
 from conformance.results.subject import Subject  # noqa: TC001 - types of fields are read while the program runs
-from conformance.results.trust import record_in, trusted_record
+from conformance.results.trust import trusted_record
 from conformance.results.verdicts import LEFT_OPEN, Verdict, add_up
 from conformance.runner.location import SUITE_FOLDER, suite_arguments
 
@@ -196,7 +195,7 @@ def _left_by(folder: Path, *, has_target: bool) -> frozenset[str]:
 
     Raise UsageError when there are none, when there is no such run, or when only that run had a target.
     """
-    record = trusted_record(record_in(folder), Contract.load())
+    record = trusted_record(folder)
     if not has_target and EMBEDDED not in (record.header.version_source or EMBEDDED):
         raise UsageError(f"The run in {folder} was against {record.header.base_url}. Name its profile with --target.")
     rows = add_up(record).rows_with(*_LEFT)

@@ -181,7 +181,7 @@ class Session:
             Version.parse_known(options.version, "--target-version")  # the reference has none that is newer than known
         session = cls(options, contract, profile, seed, warnings, known, share=Share(first))
         if options.resume is not None:
-            session.earlier = Part.of(options.resume, contract)
+            session.earlier = Part.of(options.resume)
             session.kept = session.earlier.settled
         return session
 

@@ -87,7 +87,7 @@ class ResponseSchema:
 
     @cached_property
     def _root(self) -> _Place:
-        return _compiled(self.operation.document, self.response.schema)
+        return _Compiler(self.operation.document).place(self.response.schema)
 
     @cached_property
     def _is_json(self) -> bool:
@@ -322,10 +322,6 @@ class _Compiler:
         is_met = node.get("type") == "null" or node.get("not") == {} or "absent" in tolerates
         own = node.get("x-requirement")
         return _Property(name, self.place(schema), tolerates, own if is_met and isinstance(own, str) else None)
-
-
-def _compiled(document: Json, schema: Any) -> _Place:
-    return _Compiler(document).place(schema)
 
 
 def _walk(place: _Place, value: Any, around: str, exercised: set[str], tolerated: set[tuple[str, str]]) -> None:

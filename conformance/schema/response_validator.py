@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from conformance.contract import Contract, Operation, Version
     from conformance.http.exchange import Call, Exchange
 
-__all__ = ["Finding", "ResponseValidator", "Seen"]
+__all__ = ["Finding", "ResponseValidator", "Seen", "pattern_of"]
 
 _REMEMBERED_PATHS = 4096
 
@@ -26,7 +26,7 @@ class ResponseValidator:
     def __init__(self, contract: Contract, version: Version | None) -> None:
         """Prepare for a target of this version; schemas are compiled when first needed."""
         self.operations = contract.operations(version)
-        self._routes = [(operation, _pattern(operation.path)) for operation in self.operations]
+        self._routes = [(operation, pattern_of(operation.path)) for operation in self.operations]
         self._schemas: dict[tuple[str, str], ResponseSchema] = {}
         self._found = lru_cache(_REMEMBERED_PATHS)(self._find)
 
@@ -49,7 +49,7 @@ class ResponseValidator:
     def place(self, call: Call) -> str:
         """Return the operation id of a call, or method and path if the contract has no such operation."""
         operation = self.operation_of(call.method, call.path)
-        return operation.id if operation else f"{call.method} {call.path}"
+        return operation.id if operation else call.label
 
     def seen(self, exchange: Exchange) -> Seen:
         """Return what an answer shows about the requirements of its operation's documented responses.
@@ -101,5 +101,7 @@ def _is_streamed(operation: Operation, exchange: Exchange) -> bool:
 _KNOWN: dict[tuple[str, Version | None], ResponseValidator] = {}
 
 
-def _pattern(path: str) -> re.Pattern[str]:
+@cache
+def pattern_of(path: str) -> re.Pattern[str]:
+    """Return what matches a path whose names in braces stand for any values."""
     return re.compile(re.sub(r"\\\{[^}]*\\\}", "[^/]+", re.escape(path)))

@@ -9,7 +9,7 @@ such as a call about a thing that does not exist.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from conformance.http.exchange import NOT_THERE, Trouble
 from conformance.results.record import Outcome, Reason
 from conformance.results.text import plural
 from conformance.suite.exceptions import NotTested, Unmet
+from conformance.suite.served_reads import SHOWS_WHAT_WAS_MADE
 from conformance.suite.shown_records import values_under
 from conformance.target.ownership import UNUSED_ID
 
@@ -38,8 +39,6 @@ _ALIKE: Mapping[str, tuple[str, ...]] = {
     "project": ("project", "fuzz_project", "sibling_project"),
     "group": ("group", "fuzz_group", "sibling_group"),
 }
-#: Reads that may be refused while nothing exists that they could show.
-_SHOWS_WHAT_WAS_MADE = frozenset({"getGroupRelationsExportStatus", "downloadGroupRelationsExport", "getIntegration"})
 #: Writes that a project may forbid. Then any 4xx may refuse them, 404 included.
 _MAY_BE_FORBIDDEN = frozenset(
     {"createMergeRequestApprovalRule", "updateMergeRequestApprovalRule", "deleteMergeRequestApprovalRule"}
@@ -325,9 +324,8 @@ class Absences:
         others = [actor for actor in (*self._served(operation), admin) if actor not in (call.actor, None)]
         paths = [call.path, *self._other_paths(operation, call.path)]
         who = [(actor, call.path) for actor in others] + [(call.actor, path) for path in paths[1:]]
-        body = {"content": call.body, "headers": call.headers} if call.body is not None else {}
         for actor, path in who:
-            yield self._client.send(actor, call.method, path, query=call.query, **body)  # type: ignore[arg-type]
+            yield self._client.perform(replace(call, actor=actor, path=path))
         if operation.is_read:
             for prefix in OTHER_PREFIXES:
                 yield self._client.send(call.actor, call.method, f"{self._profile.base_url}{prefix}{call.path}")
@@ -373,7 +371,7 @@ def _must_be_given(operation: Operation) -> bool:
 def _always_served(operation: Operation) -> bool:
     """Tell whether a read shows things that always exist without being created, such as settings and lists."""
     is_plain = operation.is_read and operation.is_named_by_fixtures
-    return is_plain and operation.id not in _SHOWS_WHAT_WAS_MADE and not _names_an_integration(operation)
+    return is_plain and operation.id not in SHOWS_WHAT_WAS_MADE and not _names_an_integration(operation)
 
 
 def _names_an_integration(operation: Operation) -> bool:

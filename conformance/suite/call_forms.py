@@ -6,12 +6,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
-from weakref import WeakKeyDictionary
 
 from conformance.suite.arrange import ABSENT
-from conformance.suite.context import Run, Unmet, current_run
+from conformance.suite.context import Unmet, current_run
 from conformance.suite.derived import ANONYMOUS, caller_named, is_known, served_caller
 from conformance.suite.expectations import Path
+from conformance.suite.per_run import PerRun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,8 +37,8 @@ _BELOW_EVERY_ROLE = ("developer", "reporter", "guest", "outsider", ANONYMOUS)
 #: A developer whose part in the project gives no right to read more. The author of a merge request is none by
 #: definition, because whoever writes a profile may have opened it as a maintainer.
 _WITH_A_PART = "approver"
-#: By run, actor and path: the answer of such a read; roles do not change within a run.
-_TOLD: WeakKeyDictionary[Run, dict[tuple[str, Path], Answer]] = WeakKeyDictionary()
+#: By actor and path: the answer of such a read; roles do not change within a run.
+_TOLD: PerRun[dict[tuple[str, Path], Answer]] = PerRun(dict)
 
 
 def sent_in_all_forms(prepared: Arranged, caller: Caller) -> list[Answer]:
@@ -125,7 +125,7 @@ def _without_lists(call: Prepared) -> Prepared:
 
 def _told_once(caller: Caller, path: Path) -> Answer:
     """Return the answer to an actor at a path; ask only once in a run, unless no answer comes."""
-    known = _TOLD.setdefault(current_run(), {})
+    known = _TOLD()
     if (caller.name, path) not in known or known[caller.name, path].exchange.status is None:
         known[caller.name, path] = caller.get(path)
     return known[caller.name, path]

@@ -44,7 +44,16 @@ if TYPE_CHECKING:
     from conformance.schema.response_validator import Finding
     from conformance.target import Profile
 
-__all__ = ["MisuseError", "NotTested", "Run", "TestContext", "Unmet", "Violation", "current_run", "current_test"]
+__all__ = [
+    "MisuseError",
+    "NotTested",
+    "Run",
+    "TestContext",
+    "Unmet",
+    "Violation",
+    "current_run",
+    "current_test",
+]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -66,6 +75,8 @@ class Learnt:
     """The operations, by their place in the contract, that were seen to answer with a body."""
     held_back: int = 0
     """Number of drawn calls that were not sent because they may have reached things that are not the run's own."""
+    renamed_integrations: bool | None = None
+    """Whether a target of unknown version serves the newer name of integrations; None until it was asked."""
     made_for_good: dict[tuple[str, str, str], Exchange] = field(default_factory=dict)
     """By operation, path and actor: a served call of an operation whose product no operation removes."""
 
@@ -328,7 +339,7 @@ class TestContext:
             self.run.learnt.described.update([place] if exchange.is_success and exchange.body else [])
         # A repeated action may have nothing to tell.
         elif exchange.body or place not in self.run.learnt.described:
-            self.results.distrust(f"{exchange.call.method} {exchange.call.path} answered {seen.unrecognisable}")
+            self.results.distrust(f"{exchange.call.label} answered {seen.unrecognisable}")
 
     def see(self, exchange: Exchange) -> None:
         """Remember an exchange of this test, and compare its answer with the contract."""

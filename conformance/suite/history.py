@@ -38,7 +38,7 @@ class CallHistory:
         self.requests += 1
         is_refused = exchange.status == HTTPStatus.TOO_MANY_REQUESTS and exchange.call.patient
         if (is_refused or exchange.status is None) and self.unanswered is None:
-            self.unanswered = f"{exchange.call.method} {exchange.call.path}"
+            self.unanswered = exchange.call.label
         if not keep:
             return
         if exchange.call.method != "GET":
@@ -46,7 +46,7 @@ class CallHistory:
         self._recent.append(exchange)
         del self._recent[:-_REMEMBERED]
         if exchange.status is None and exchange.call.method != "GET" and self.unanswered_write is None:
-            self.unanswered_write = f"{exchange.call.method} {exchange.call.path}"
+            self.unanswered_write = exchange.call.label
         if self._example is not None:
             self._example.append(exchange)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from conformance.target import Profile
 
 #: Reads of things that a call makes or removes, so that they need not exist.
-_SHOWS_WHAT_WAS_MADE = frozenset({"getGroupRelationsExportStatus", "downloadGroupRelationsExport"})
+SHOWS_WHAT_WAS_MADE = frozenset({"getGroupRelationsExportStatus", "downloadGroupRelationsExport"})
 #: Parameters that name something which exists for the whole run, unlike a rule or an integration.
 _STAYS = frozenset({"id", "merge_request_iid"})
 #: Changes that may be the reason why something is no longer shown, such as entries of a list while no limit is on.
@@ -50,7 +50,7 @@ class ServedReads:
                 self._served.clear()
         if operation is None or call.actor is None or not self._is_plain(operation, exchange):
             return None
-        if operation.id in _SHOWS_WHAT_WAS_MADE or {one.name for one in operation.path_parameters} - _STAYS:
+        if operation.id in SHOWS_WHAT_WAS_MADE or {one.name for one in operation.path_parameters} - _STAYS:
             return None
         if call.actor.name not in operation.served or self._spots.called(path) is None:
             return None

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from conformance.http.bodies import json_in
+from conformance.http.bodies import json_in, records_of
 from conformance.target.readings import NAMES_IN_PAIRS
 from conformance.target.spots import Spots, ordered, value_at
 
@@ -128,8 +128,7 @@ def _comparable(value: Any) -> Any:
 def _records(body: bytes, *, are_listed: bool) -> list[dict[str, Any]]:
     """Return the records of an answer; none if it is a list where only one record can exist."""
     found = json_in(body)
-    entries = found if isinstance(found, list) and are_listed else [found]
-    return [entry for entry in entries if isinstance(entry, dict)]
+    return records_of(found) if are_listed or not isinstance(found, list) else []
 
 
 def values_under(name: str, body: Any) -> list[Any]:

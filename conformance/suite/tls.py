@@ -54,8 +54,7 @@ def shake(
     parts = urlsplit(profile.base_url)
     context = _context(newest, ciphers, curve)
     if profile.client_certificate is not None:  # a target may require one for every handshake
-        own = profile.client_certificate
-        context.load_cert_chain(own.file, own.key, own.password or "")
+        profile.client_certificate.load_into(context)
     try:
         with (
             socket.create_connection(

@@ -12,7 +12,7 @@ import pytest
 
 from conformance.contract import Change, ChangeKind, Contract, Operation
 from conformance.contract.bundle import resolve
-from conformance.http.bodies import json_in
+from conformance.http.bodies import json_in, records_of
 from conformance.http.exchange import NOT_THERE
 from conformance.results.record import ItemState, Reason
 from conformance.suite.absences import OperationAbsent
@@ -286,8 +286,7 @@ def called(answer: Answer) -> str:
 
 def entries(answer: Answer) -> list[dict[str, Any]]:
     """Return the records of an answer: the object, or those of the array; empty when it is neither."""
-    body = json_in(answer.exchange.body)
-    return [entry for entry in (body if isinstance(body, list) else [body]) if isinstance(entry, dict)]
+    return records_of(json_in(answer.exchange.body))
 
 
 def is_required(record: str, name: str) -> bool:

@@ -9,9 +9,9 @@ from conformance.suite.context import current_run
 from conformance.suite.expectations.words import settles
 from conformance.suite.permissions import spot_in
 from conformance.suite.world_parts import (
-    LastReadings,
     differences_between,
     first_reading,
+    last_readings,
     operations_reading,
     read_again,
     read_whole,
@@ -57,7 +57,7 @@ class WorldSnapshot:
     @classmethod
     def known(cls) -> WorldSnapshot:
         """Return what earlier looks showed and no call may have changed since."""
-        return cls(dict(LastReadings.of(current_run()).readings))
+        return cls(dict(last_readings()))
 
     def renewed(self, *, about: Prepared) -> WorldSnapshot:
         """Read again what the suite may have changed since, while it made a call right."""
@@ -76,11 +76,11 @@ class WorldSnapshot:
 
     def holds_again(self) -> None:
         """Record that all changes have been undone, so that the next look need not read everything again."""
-        last, table = LastReadings.of(current_run()), Contract.load().restoring
+        last, table = last_readings(), Contract.load().restoring
         stays = {restored.part for restored in table.parts if restored.add and restored.remove is None}
         for part, reading in self.readings.items():
             if part.kind.name not in stays:
-                last.readings.setdefault(part, reading)
+                last.setdefault(part, reading)
 
     def of_area(self, area: str) -> WorldSnapshot:
         """Return only the parts that operations of an area read."""

@@ -6,12 +6,12 @@ import json
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from conformance.contract import Contract
-from conformance.suite.arrange.request_examples import Prepared
-from conformance.suite.context import Run, Unmet, current_run
+from conformance.http.bodies import ABSENT
+from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import LONGEST_PAGE, Answer, Caller, parsed
+from conformance.suite.per_run import PerRun
 from conformance.suite.shown_records import values_under
 from conformance.suite.writes import READING
 from conformance.target.spots import Spot, Spots, ordered, spot_of, value_at, where
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from conformance.contract.side_effects import Part
     from conformance.http.exchange import Exchange
     from conformance.target import Fixture, Profile
-
-_ABSENT: Any = object()
 
 #: The kept part of an answer, by the identity of a list entry or by the field of a record.
 Entries = dict[Any, Any]
@@ -86,7 +84,7 @@ def differences_between(before: Reading, after: Reading) -> list[Difference]:
     gone_or_changed = [
         Difference(entry, value, after.entries.get(entry))
         for entry, value in before.entries.items()
-        if after.entries.get(entry, _ABSENT) != value
+        if after.entries.get(entry, ABSENT) != value
     ]
     was_whole = before.length is None or before.length < (after.length or 0)
     come = [
@@ -125,7 +123,7 @@ def first_reading(part: WorldPart) -> Reading | None:
             continue
         values = {"id": part.spot.number, "merge_request_iid": part.spot.iid, "integration_slug": part.slug}
         named = {parameter.name: values[parameter.name] for parameter in operation.path_parameters}
-        path = Prepared(operation, named).path
+        path = operation.path_with(named)
         for reader in readers:
             found = _read(part, reader, operation, path)
             if found is not None:
@@ -155,7 +153,7 @@ def _read(part: WorldPart, reader: Caller, operation: Operation, path: str) -> R
     if entries is None:
         return None
     found = Reading(entries, len(body) if is_list else None, reader, operation, path)
-    LastReadings.of(current_run()).readings[part] = found
+    last_readings()[part] = found
     return found
 
 
@@ -234,22 +232,19 @@ class LastReadings:
     those that it may change.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self) -> None:
+        run = current_run()
         self.readings: dict[WorldPart, Reading] = {}
         self._profile, self._spots = run.profile, Spots(run.profile)
         self._operation_of = run.validator.operation_of
         run.client.on_exchange(self._see)
 
-    @classmethod
-    def of(cls, run: Run) -> LastReadings:
-        """Return those of a run; they are not valid for other fixtures, or if time changes what is read."""
-        found = _LAST_READINGS.get(run)
-        if found is None:
-            found = _LAST_READINGS[run] = cls(run)
-        if found._profile is not run.profile or run.profile.limits.settle_seconds:
-            found._profile, found._spots = run.profile, Spots(run.profile)
-            found.readings.clear()
-        return found
+    def of(self, profile: Profile) -> dict[WorldPart, Reading]:
+        """Return them if they are of these fixtures; forget them otherwise."""
+        if self._profile is not profile or profile.limits.settle_seconds:
+            self._profile, self._spots = profile, Spots(profile)
+            self.readings.clear()
+        return self.readings
 
     def _see(self, exchange: Exchange) -> None:
         call, table = exchange.call, Contract.load().side_effects
@@ -265,4 +260,9 @@ class LastReadings:
                 self.readings.pop(part, None)  # another concurrent call may have changed it as well
 
 
-_LAST_READINGS: WeakKeyDictionary[Run, LastReadings] = WeakKeyDictionary()
+_LAST_READINGS = PerRun(LastReadings)
+
+
+def last_readings() -> dict[WorldPart, Reading]:
+    """Return those of the current run; they are not valid for other fixtures, or if time changes what is read."""
+    return _LAST_READINGS().of(current_run().profile)

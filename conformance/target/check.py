@@ -19,6 +19,7 @@ from conformance.target.held import look_inside
 from conformance.target.names import FIXTURE_ROWS, PLURALS
 from conformance.target.profile import Actor
 from conformance.target.readings import Finding, Readings, State
+from conformance.target.spots import project_of
 from conformance.target.version import Reported, ask_version
 
 if TYPE_CHECKING:
@@ -268,10 +269,7 @@ _group = partial(_subject, sort="groups", shown_path="full_path")
 
 
 def _merge_request(target: Readings, place: str, entry: Fixture) -> Iterator[Finding]:
-    project = entry.get("project_id")
-    if project is None:
-        owner = "fuzz_project" if "fuzz" in place else "project"
-        project = target.profile.value(owner)
+    project = project_of(target.profile, entry)
     path = f"/projects/{project}/merge_requests"
     shown = target.record(f"{path}/{entry.get('iid')}")
     if not shown:

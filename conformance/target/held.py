@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from conformance.target.names import PRESUMED
+from conformance.target.names import FIXTURE_ROWS, PRESUMED
 from conformance.target.readings import Finding, State
+from conformance.target.spots import project_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,25 +15,7 @@ if TYPE_CHECKING:
     from conformance.target.profile import Fixture
     from conformance.target.readings import Readings
 
-#: Which fixture lies in which, checked by the paths that the target shows.
-_INSIDE: Mapping[str, str] = {
-    "project": "group",
-    "subgroup": "group",
-    "nested_subgroup": "subgroup",
-    "subgroup_project": "subgroup",
-    "inner_group": "group",
-    "inner_project": "inner_group",
-    "inner_export_group": "export_group",
-}
 _PATHS = {"projects": "path_with_namespace", "groups": "full_path"}
-#: The visibility that each fixture may have, if the target shows it.
-_VISIBILITY: Mapping[str, tuple[str, ...]] = {
-    "project": ("private", "internal"),
-    "public_project": ("public",),
-    "approver_group": ("public", "internal"),
-    "second_approver_group": ("public", "internal"),
-    "hidden_group": ("private",),
-}
 #: Statuses for things that the caller cannot see.
 _HIDDEN = frozenset({403, 404})
 _PASSWORD = ("require_password_to_approve", "require_reauthentication_to_approve")
@@ -81,7 +64,7 @@ def look_inside(target: Readings, name: str, kind: str, entry: Fixture) -> Itera
 
 def _openness(target: Readings, name: str, entry: Fixture, path: str) -> Iterator[Finding]:
     shown = target.record(path)
-    found, allowed = shown.get("visibility"), _VISIBILITY.get(name, ())
+    found, allowed = shown.get("visibility"), FIXTURE_ROWS[name].visibility
     is_of_approvers, number = name.endswith("approver_group"), entry.get("id")
     if allowed and isinstance(found, str) and found not in allowed:
         detail = f"{number} is {found}, and must be {' or '.join(allowed)}"
@@ -98,12 +81,13 @@ def _openness(target: Readings, name: str, entry: Fixture, path: str) -> Iterato
 
 
 def _surroundings(target: Readings, name: str, entry: Fixture, path: Any) -> Iterator[Finding]:
-    outer = target.profile.first(_INSIDE.get(name, ""))
+    around_it = FIXTURE_ROWS[name].inside
+    outer = target.profile.first(around_it)
     around = None if outer is None else target.record(f"/groups/{outer.get('id')}").get("full_path")
     # A wrong group is reported at the group itself.
     is_sure = outer is not None and outer.get("path") in {None, around} and entry.get("path") in {None, path}
     if is_sure and isinstance(path, str) and isinstance(around, str) and not path.startswith(f"{around}/"):
-        detail = f"{entry.get('id')} is {path}, which is not in {_INSIDE[name]} ({around})"
+        detail = f"{entry.get('id')} is {path}, which is not in {around_it} ({around})"
         yield Finding(f"{entry.place}.id", State.CONTRADICTED, detail)
 
 
@@ -136,10 +120,7 @@ def _hidden(target: Readings, entry: Fixture) -> Iterator[Finding]:
 
 def _rules(target: Readings, name: str, sort: str, entry: Fixture) -> Iterator[Finding]:
     if "iid" in entry.values:
-        project = entry.get("project_id")
-        if project is None:
-            project = target.profile.value("project")
-        path = f"/projects/{project}/merge_requests/{entry.get('iid')}/approval_state"
+        path = f"/projects/{project_of(target.profile, entry)}/merge_requests/{entry.get('iid')}/approval_state"
         found = target.record(path).get("rules")
     else:
         path = f"/{sort}/{entry.get('id')}/approval_rules"

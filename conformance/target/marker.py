@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from conformance.errors import TargetError
+from conformance.http.bodies import ABSENT
 from conformance.http.client import Client, TargetGoneError
 from conformance.target.machine import file_for, read_json, write_privately
 
@@ -153,7 +154,7 @@ class Marker:
 
     def _send(self, client: Client, method: str, path: str, **body: str) -> Exchange:
         actor = self.profile.actors["maintainer"]
-        return client.send(actor, method, path, json_body=body) if body else client.send(actor, method, path)
+        return client.send(actor, method, path, json_body=body or ABSENT)
 
 
 def run_behind(mark: Any) -> str | None:

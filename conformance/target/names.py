@@ -54,6 +54,10 @@ class Named:
     """For a fixture: the groups of things that must all be different."""
     roles: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """For a fixture: the lowest and the highest level that each actor may have in it."""
+    inside: str = ""
+    """For a fixture: the one in which it lies."""
+    visibility: Sequence[str] = ()
+    """For a fixture: the visibility that it may have, if the target shows it."""
     presumed_in: str = ""
     """For a feature that a target has unless its profile says false: the area of the tests that need it."""
     part_of: str = ""

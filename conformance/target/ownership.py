@@ -61,9 +61,7 @@ class Ownership:
         """Raise NotSentError when a call would write outside the world of the run."""
         problem = self.problem(call)
         if problem is not None:
-            raise NotSentError(
-                f"{call.method} {call.path} was not sent: {problem}. A run writes only to what its profile names."
-            )
+            raise NotSentError(f"{call.label} was not sent: {problem}. A run writes only to what its profile names.")
 
     def learn(self, exchange: Exchange) -> None:
         """Remember what is on an allowlist, whoever added it, because a test may remove it and add it again."""

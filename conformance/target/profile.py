@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
 from conformance.contract import Contract, Version
-from conformance.contract.yaml_files import first_problem, parse_yaml, problem_under
+from conformance.contract.yaml_files import first_problem, problem_under, read_yaml
 from conformance.errors import UsageError
 from conformance.http.bodies import with_values
 from conformance.http.redaction import keep_in
@@ -322,16 +322,8 @@ def load_profile(file: Path) -> Profile:
     Raise UsageError when it cannot be read, names an unset environment variable, an unknown actor or fixture,
     a version older than the specification, or breaks the profile's schema.
     """
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(
-            f"Cannot read the target profile {file}: {error.strerror or error}. "
-            "`conformance target --example` prints one to start from."
-        ) from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"The target profile {file} is not UTF-8 text.") from error
-    return profile_from_yaml(parse_yaml(text, str(file)), file)
+    advice = "`conformance target --example` prints one to start from."
+    return profile_from_yaml(read_yaml(file, "the target profile", advice), file)
 
 
 def profile_from_yaml(data: Any, file: Path) -> Profile:

@@ -80,9 +80,8 @@ def _is_in_its_place(exchange: Exchange) -> bool:
 
 
 def _told(exchange: Exchange) -> str:
-    call = exchange.call
     came = exchange.problem or f"status {exchange.status}"
-    return f"{call.method} {call.path} {'has no answer' if exchange.status is None else 'is not answered'}: {came}"
+    return f"{exchange.call.label} {'has no answer' if exchange.status is None else 'is not answered'}: {came}"
 
 
 def _wait(is_over: Callable[[], bool]) -> None:

@@ -9,21 +9,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from conformance.contract.side_effects import Where
+from conformance.target.names import FIXTURE_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.target.profile import Profile
+    from conformance.target.profile import Fixture, Profile
 
 _OWNER = re.compile(r"/(?P<level>project|group)s/(?P<id>[^/]+)(?:/merge_requests/(?P<iid>[^/]+))?")
-#: The fixtures that are merge requests, each with the fixture of its project, unless the profile names the project.
-PROJECT_OF = {
-    "merge_request": "project",
-    "second_merge_request": "project",
-    "reset_merge_request": "project",
-    "untouched_merge_request": "project",
-    "fuzz_merge_request": "fuzz_project",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +41,16 @@ def spot_of(profile: Profile, name: str) -> Spot | None:
     entry = profile.first(name)
     if entry is None:
         return None
-    if name not in PROJECT_OF:
+    if not name.endswith("merge_request"):
         return Spot("group" if name.endswith("group") else "project", entry.get("id"))
-    number = entry.get("project_id")
-    if number is None:
-        number = profile.value(PROJECT_OF[name])
-    iid = entry.get("iid")
+    number, iid = project_of(profile, entry), entry.get("iid")
     return None if number is None or iid is None else Spot("merge request", number, iid)
+
+
+def project_of(profile: Profile, merge_request: Fixture) -> Any:
+    """Return the number of the project of a merge request; None when the profile does not give it."""
+    number = merge_request.get("project_id")
+    return profile.value(FIXTURE_ROWS[merge_request.name].inside) if number is None else number
 
 
 def where(profile: Profile, spot: Spot, about: Spot | None) -> Where:
@@ -97,7 +93,7 @@ def _spots(profile: Profile) -> Iterator[Spot]:
             if number is not None:
                 yield Spot(level or "project", number)
             if name.endswith("merge_request") and entry.get("iid") is not None:
-                around = [each.get("id") for each in profile.fixtures.get(PROJECT_OF.get(name, "project"), ())]
+                around = [each.get("id") for each in profile.fixtures.get(FIXTURE_ROWS[name].inside, ())]
                 places = around if number is None else [number]
                 yield from (Spot("merge request", each, entry.get("iid")) for each in places)
 

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
+from conformance.http.bodies import ABSENT
 from conformance.http.exchange import next_page
 from conformance.target.spots import Spot, Spots, lies_in, value_at
 
@@ -173,14 +174,11 @@ class States:
             return f"version {self.profile.version} has no {name}"
         problem = "the profile has nobody who may"
         for actor in self._writers(thing, entry, first):
-            sent = body
+            sent = ABSENT if body is None else dict(body)
             if thing.restored.by_caller:
                 sent = {"approval_password": actor.password} if actor.password else {}
             path = self.path(thing, operation, entry)
-            if sent is None:
-                exchange = self.client.send(actor, operation.method, path)
-            else:
-                exchange = self.client.send(actor, operation.method, path, json_body=dict(sent))
+            exchange = self.client.send(actor, operation.method, path, json_body=sent)
             if exchange.is_success:
                 return None
             problem = f"{operation.label}: {exchange.problem or f'status {exchange.status}'}"

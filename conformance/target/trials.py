@@ -124,7 +124,7 @@ def _misfit(tried: _Tried, *, one_is_taken: bool) -> Iterator[Finding]:
     if not put.is_success:
         is_sure = one_is_taken and put.status is not None and put.status < HTTPStatus.INTERNAL_SERVER_ERROR
         which = "slug" if put.status in NOT_THERE else "settings"
-        detail = f"{slug} cannot be set up with these settings ({put.call.method} {put.call.path}: {_said(put)})"
+        detail = f"{slug} cannot be set up with these settings ({put.call.label}: {_said(put)})"
         yield Finding(f"{place}.{which}", State.CONTRADICTED if is_sure else State.NOTE, detail)
         return
     name, value = entry.get("distinctive_name"), entry.get("distinctive_value")

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote_plus, urlsplit
 
-from conformance.http.bodies import in_part
+from conformance.http.bodies import in_part, json_in
 from conformance.http.exchange import Call, Exchange
 
 if TYPE_CHECKING:
@@ -45,19 +45,6 @@ class Recorded:
     exchange: Exchange
     has_answer: bool
     """Whether the answer was recorded with its body, so that it can be judged."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """A path with names in braces, compared segment by segment."""
-
-    text: str
-
-    def matches(self, path: str) -> bool:
-        """Tell whether a path matches."""
-        wanted, found = self.text.split("/"), path.split("/")
-        pairs = zip(wanted, found, strict=False)
-        return len(wanted) == len(found) and all(want.startswith("{") or want == part for want, part in pairs)
 
 
 def recorded(entry: Mapping[str, Any]) -> Recorded | None:
@@ -102,7 +89,7 @@ def _sent_body(data: Any) -> Any:
     kind = str(data.get("mimeType", ""))
     if "form-urlencoded" in kind:
         return {name.removesuffix("[]"): value for name, value in parse_qsl(text, keep_blank_values=True)}
-    return _fields_in_parts(text) if "multipart/form-data" in kind else as_json(text)
+    return _fields_in_parts(text) if "multipart/form-data" in kind else json_in(text)
 
 
 def _fields_in_parts(text: str) -> dict[str, str]:
@@ -128,15 +115,7 @@ def _response_body(content: Any) -> bytes | None:
         return None
     size = content.get("size")
     is_cut = isinstance(size, int | Decimal) and len(body) < size
-    return body if not is_cut or as_json(body) is not None else None
-
-
-def as_json(text: str | bytes) -> Any:
-    """Return parsed JSON, None when it is no JSON."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    return body if not is_cut or json_in(body) is not None else None
 
 
 def pieces(body: bytes) -> Iterator[bytes]:
@@ -144,7 +123,7 @@ def pieces(body: bytes) -> Iterator[bytes]:
     if _weight(body) <= _HEAVIEST:
         yield body
         return
-    whole = as_json(body)
+    whole = json_in(body)
     if not isinstance(whole, list):
         yield json.dumps(in_part(whole, _ENTRIES_OF_A_LIST)).encode()
         return

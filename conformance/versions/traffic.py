@@ -14,10 +14,11 @@ from urllib.parse import urlsplit
 
 from conformance.contract import Change, ChangeKind, Contract, Operation, Version
 from conformance.contract.bundle import resolve
+from conformance.http.bodies import json_in, records_of
 from conformance.results.grouping import grouped
-from conformance.schema.response_validator import ResponseValidator
+from conformance.schema.response_validator import ResponseValidator, pattern_of
 from conformance.versions.har import har_entries
-from conformance.versions.recorded import Pattern, Recorded, as_json, pieces, recorded
+from conformance.versions.recorded import Recorded, pieces, recorded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -173,7 +174,7 @@ class TrafficLint:
         response = operation.response_to(exchange.status)
         if response is None or response.schema is None:
             return
-        for place in sorted(set(_fields(operation.document, response.schema, as_json(exchange.body)))):
+        for place in sorted(set(_fields(operation.document, response.schema, json_in(exchange.body)))):
             what = f"{operation.label} answers with {place.partition('.')[2]}"
             in_effect = [entry for entry in self._changes(place, what) if entry.use is not Use.NOT_YET]
             yield from (replace(entry, is_sent_by_service=True) for entry in in_effect)
@@ -193,9 +194,9 @@ class TrafficLint:
         """Yield what the table says about calls that the specification names without describing them."""
         for change, path in self._probes:
             probe = change.probe
-            if probe is None or probe.method != call.method or not path.matches(call.path):
+            if probe is None or probe.method != call.method or not pattern_of(path).fullmatch(call.path):
                 continue
-            label = f"{probe.method} {path.text}"
+            label = f"{probe.method} {path}"
             if change.kind is ChangeKind.CHANGED and probe.field is None and probe.parameter != "page":
                 continue
             if probe.parameter in call.query:
@@ -204,15 +205,15 @@ class TrafficLint:
                 yield from self._found(change, f"{label} answers with {probe.field}", is_sent_by_service=True)
 
     @cached_property
-    def _probes(self) -> list[tuple[Change, Pattern]]:
+    def _probes(self) -> list[tuple[Change, str]]:
         probed = [change for change in self.contract.changes if change.probe and not change.places]
-        return [(change, Pattern(urlsplit(change.probe.path).path)) for change in probed if change.probe]
+        return [(change, urlsplit(change.probe.path).path) for change in probed if change.probe]
 
     def _in_traffic(self, call: Recorded) -> Iterator[Found]:
         """Yield what the table says about calls that are not in the contract, and that the suite never sends."""
         for change, traffic in self._traffic:
-            path = Pattern(traffic.path)
-            fits = call.address.endswith(traffic.path) if traffic.is_outside else path.matches(call.path)
+            path = pattern_of(traffic.path)
+            fits = call.address.endswith(traffic.path) if traffic.is_outside else path.fullmatch(call.path)
             if traffic.method != call.method or not fits:
                 continue
             label = f"{traffic.method} {traffic.path}"
@@ -233,7 +234,7 @@ class TrafficLint:
         is_first = call.query.get("page", "1") == "1" and "page_token" not in call.query
         if not call.query.get(str(traffic.sends)) or not is_first or not call.has_answer:
             return
-        if as_json(call.exchange.body) != [] or not self._in_effect(change):
+        if json_in(call.exchange.body) != [] or not self._in_effect(change):
             return
         what = f"{label} answers {call.exchange.status} with an empty list for one {traffic.sends}"
         for entry in self._found(change, what, is_sent_by_service=True):
@@ -278,7 +279,9 @@ class TrafficLint:
         for finding in self._findings(exchange):
             if not finding.holds:
                 where = "/".join("*" if part.isdigit() else part for part in finding.place.split("/"))
-                yield self._violation(operation, _in_words(finding.expected, where), finding.requirement or None)
+                yield self._violation(
+                    operation, f"{finding.expected} is expected at {where or 'the answer'}", finding.requirement or None
+                )
 
     def _violation(self, operation: Operation, detail: str, requirement: str | None) -> Found:
         what = f"{operation.label} has an answer that violates the contract"
@@ -307,13 +310,6 @@ _WORDS: Mapping[Use, str] = {
     Use.NOT_YET: "it is introduced only in",
     Use.ANNOUNCED: "it will be turned off in a release that is not named yet",
 }
-_VERBS = ("is ", "does ", "has ", "must ", "cannot ")
-
-
-def _in_words(expected: str, where: str) -> str:
-    """Describe what a place of an answer should be; validators describe either the value or the expectation."""
-    place = where or "the answer"
-    return f"what is at {place} {expected}" if expected.startswith(_VERBS) else f"{expected} is expected at {place}"
 
 
 def _order(found: Found) -> tuple[bool, int, str, str, str]:
@@ -334,8 +330,7 @@ def _sends(call: Recorded, name: str, value: str | None) -> bool:
 
 
 def _shows(exchange: Exchange, name: str) -> bool:
-    body = as_json(exchange.body)
-    return any(isinstance(entry, dict) and name in entry for entry in (body if isinstance(body, list) else [body]))
+    return any(name in record for record in records_of(json_in(exchange.body)))
 
 
 def _fields(document: dict[str, Any], schema: Any, value: Any, records: frozenset[str] = frozenset()) -> Iterator[str]:

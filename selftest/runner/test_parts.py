@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from conformance.contract import Contract
 from conformance.errors import ExitCode, UsageError
 from conformance.reference import EmbeddedServer
 from conformance.reports.facts import Facts
@@ -90,7 +89,7 @@ def test_a_shard_that_was_killed_at_once_hides_no_results_of_another(folder: Pat
 def test_a_shard_whose_target_could_not_be_tested_hides_no_results_of_another(folder: Path) -> None:
     for name in ("one", "two"):
         other = "two" if name == "one" else "one"
-        part, failing = (Part.of(folder / place, Contract.load()) for place in (name, other))
+        part, failing = (Part.of(folder / place) for place in (name, other))
         assert failing.record.footer is not None
         footer = replace(failing.record.footer, could_not_run=True, detail="nobody answers")
         record = replace(failing.record, tests=(), checks=(), items=(), footer=footer)
@@ -243,7 +242,7 @@ def test_parts_that_do_not_fit_are_refused_with_one_message(
     ],
 )
 def test_records_of_different_runs_are_not_merged(folder: Path, changed: dict[str, Any], word: str) -> None:
-    one, two = (Part.of(folder / name, Contract.load()) for name in ("one", "two"))
+    one, two = (Part.of(folder / name) for name in ("one", "two"))
     other = replace(two, record=replace(two.record, header=replace(two.record.header, **changed)))
     with pytest.raises(UsageError, match=word):
         require_shards((one, other))

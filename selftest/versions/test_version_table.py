@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -226,7 +227,7 @@ def test_the_report_marks_the_version_of_the_target_on_the_timeline() -> None:
     assert section.count("is the version of the target") == 1
     assert section.index("<b>17.7</b>\n") < marker < section.index("<b>18.0</b>")
     assert "still served" in section
-    data = json_report.document(Facts.of(RECORD))
+    data = json.loads("".join(json_report.render(Facts.of(RECORD))))
     assert [entry["state"] for entry in data["timeline"]][:3] == ["still served", "made", "not made"]
     assert data["timeline"][2]["verdict"] == "failed"
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.suite.arrange import UNUSED_ID
 from conformance.suite.arrange.approval_rules import (
     FLAG,
     administrator_of,
@@ -20,7 +21,6 @@ from conformance.suite.arrange.approval_rules import (
     in_answer,
     in_list,
     must_stay,
-    numbers,
     other_administrators,
     others_of,
     own_group,
@@ -30,13 +30,13 @@ from conformance.suite.arrange.approval_rules import (
     standings,
 )
 from conformance.suite.arrange.reviews import (
-    UNUSED_ID,
     Rule,
     created,
     fresh_name,
     must_be_created_unless_it_is_the_second,
     name_of_digits,
     naming,
+    numbers,
     rule_in,
     user_id,
 )

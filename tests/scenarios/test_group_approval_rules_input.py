@@ -16,11 +16,10 @@ from conformance.suite.arrange.approval_rules import (
     in_list,
     must_be_dropped_or_refused,
     must_stay,
-    numbers,
     standing,
     standings,
 )
-from conformance.suite.arrange.reviews import Rule, rule_in, user_id
+from conformance.suite.arrange.reviews import Rule, numbers, rule_in, user_id
 from conformance.suite.expectations import Caller, Path, must, observe, verifies
 
 OBJECT = {UNHEARD_OF: 1}

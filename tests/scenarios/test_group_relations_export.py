@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.suite.accepted import DONE_WITHIN_SECONDS
 from conformance.suite.arrange import UNUSED_ID
-from conformance.suite.arrange.export_entries import FAILED, FINISHED, STARTED
-from conformance.suite.arrange.exports import Export, marks_of
+from conformance.suite.arrange.export_entries import FAILED, FINISHED, STARTED, marks_in
+from conformance.suite.arrange.exports import Export
 from conformance.suite.context import Unmet
 from conformance.suite.expectations import (
     Answer,
@@ -120,7 +119,7 @@ def test_what_a_second_scheduling_gives_is_noted(export: Export) -> None:
 def test_an_export_of_one_group_starts_none_of_another(export: Export, foreign_export: Export) -> None:
     with (
         verifies("group-relations-export.schedule.belongs-to-its-group"),
-        unchanged(partial(marks_of, foreign_export), "the export status of the other group"),
+        unchanged(lambda: marks_in(foreign_export.entries()), "the export status of the other group"),
     ):
         anew = not export.is_batched()
         export.ended_anew(*export.begun_anew(batched=anew), batched=anew)

@@ -22,7 +22,7 @@ from conformance.suite.arrange.export_files import (
     must_hold_once,
     unpacked_lines,
 )
-from conformance.suite.arrange.exports import Export, export_of, marks_of
+from conformance.suite.arrange.exports import Export, export_of
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import (
     Answer,
@@ -267,7 +267,7 @@ def test_a_file_holds_the_objects_of_its_group(
         file = file_of_what_there_is(other)
         held = lines_of(file)
         # Before downloading its file, because that may change the time of an entry.
-        after = marks_of(export)
+        after = marks_in(export.entries())
         strange = [text for text in texts if lines_with(text, held)]
         must(not strange, "the objects of this group", f"{strange} of another group", file.exchange)
         again = export.download()

@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.suite.arrange.integrations import (
-    CHANNELS,
-    CLOSED_LISTS,
-    EVENTS,
     borrowed,
     every_integration,
     given_disabled,
@@ -24,6 +21,8 @@ from conformance.suite.arrange.integrations import (
     older_path,
     set_up,
     settings_of,
+    settings_under,
+    shared_settings,
     shown,
     slug_of,
     without,
@@ -55,7 +54,6 @@ NO_CHOICE = "conformance-no-such-choice"
 FLAG = (False, True)
 #: The parameter that branches_to_be_notified replaces.
 DEPRECATED = "notify_only_default_branch"
-ISSUE_URLS = ("new_issue_url", "issues_url", "project_url")
 DEFAULT_CHANNEL, DESTINATION = "channel", "Conformance-Default"
 #: From the settings of the profile, because a service may check them with the external system.
 AS_IN_SETTINGS = ()
@@ -63,48 +61,56 @@ AS_IN_SETTINGS = ()
 
 @dataclass(frozen=True)
 class Kind:
-    """Parameters of one requirement, values that they accept, and one that they refuse."""
+    """The parameters of one requirement, values that they accept, and one that they refuse."""
 
     requirement: str
-    names: tuple[str, ...]
     right: tuple[Any, ...]
     wrong: Any
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return settings_under(self.requirement)
+
+    @property
+    def is_of_channels(self) -> bool:
+        """Whether these are the destinations of single kinds of events."""
+        return self.requirement == "integrations.parameters.event-channels.text"
 
     def __str__(self) -> str:
         return self.requirement
 
 
-def _text(requirement: str, *names: str, right: tuple[str, ...] = ("Conformance-A", "conformance-b")) -> Kind:
-    return Kind(requirement, names, right, NO_TEXT)
+def _text(requirement: str, right: tuple[str, ...] = ("Conformance-A", "conformance-b")) -> Kind:
+    return Kind(requirement, right, NO_TEXT)
 
 
-def _flag(requirement: str, *names: str) -> Kind:
-    return Kind(requirement, names, FLAG, NO_FLAG)
+def _flag(requirement: str) -> Kind:
+    return Kind(requirement, FLAG, NO_FLAG)
 
 
 KINDS = (
-    _text("integrations.parameters.webhook.text", "webhook", right=AS_IN_SETTINGS),
-    _text("integrations.parameters.token.text", "token", right=AS_IN_SETTINGS),
-    _text("integrations.parameters.credentials.text", "username", "password", right=AS_IN_SETTINGS),
-    _text("integrations.parameters.channel.text", "channel"),
-    _text("integrations.parameters.labels-to-be-notified.text", "labels_to_be_notified", right=("~Bug,~feature", "")),
-    _text("integrations.parameters.issue-tracker-urls.text", *ISSUE_URLS, right=AS_IN_SETTINGS),
-    _text("integrations.parameters.recipients.text", "recipients", right=AS_IN_SETTINGS),
-    _text("integrations.parameters.event-channels.text", *CHANNELS),
-    _text("integrations.parameters.restrict-to-branch.text", "restrict_to_branch", right=("Main,stable", "")),
-    _flag("integrations.parameters.enable-ssl-verification.boolean", "enable_ssl_verification"),
-    _flag("integrations.parameters.notify-only-broken-pipelines.boolean", "notify_only_broken_pipelines"),
-    _flag("integrations.parameters.event-flags.boolean", *EVENTS),
-    _flag("integrations.parameters.comment-on-event-enabled.boolean", "comment_on_event_enabled"),
-    _flag("integrations.parameters.active.boolean", "active"),
-    _flag("integrations.parameters.disable-diffs.boolean", "disable_diffs"),
-    _flag("integrations.parameters.send-from-committer-email.boolean", "send_from_committer_email"),
-    _flag("integrations.parameters.colorize-messages.boolean", "colorize_messages"),
-    Kind("integrations.parameters.server-port.integer", ("server_port",), (6659, 60001), NO_NUMBER),
-    _flag("events.flags.incidents", "incidents_events"),
-    _flag("events.flags.vulnerability", "vulnerability_events"),
-    _flag("events.flags.group-mentions", "group_mentions_events"),
-    _flag("events.flags.group-confidential-mentions", "group_confidential_mentions_events"),
+    _text("integrations.parameters.webhook.text", AS_IN_SETTINGS),
+    _text("integrations.parameters.token.text", AS_IN_SETTINGS),
+    _text("integrations.parameters.credentials.text", AS_IN_SETTINGS),
+    _text("integrations.parameters.channel.text"),
+    _text("integrations.parameters.labels-to-be-notified.text", ("~Bug,~feature", "")),
+    _text("integrations.parameters.issue-tracker-urls.text", AS_IN_SETTINGS),
+    _text("integrations.parameters.recipients.text", AS_IN_SETTINGS),
+    _text("integrations.parameters.event-channels.text"),
+    _text("integrations.parameters.restrict-to-branch.text", ("Main,stable", "")),
+    _flag("integrations.parameters.enable-ssl-verification.boolean"),
+    _flag("integrations.parameters.notify-only-broken-pipelines.boolean"),
+    _flag("integrations.parameters.event-flags.boolean"),
+    _flag("integrations.parameters.comment-on-event-enabled.boolean"),
+    _flag("integrations.parameters.active.boolean"),
+    _flag("integrations.parameters.disable-diffs.boolean"),
+    _flag("integrations.parameters.send-from-committer-email.boolean"),
+    _flag("integrations.parameters.colorize-messages.boolean"),
+    Kind("integrations.parameters.server-port.integer", (6659, 60001), NO_NUMBER),
+    _flag("events.flags.incidents"),
+    _flag("events.flags.vulnerability"),
+    _flag("events.flags.group-mentions"),
+    _flag("events.flags.group-confidential-mentions"),
 )
 
 
@@ -113,27 +119,28 @@ class Choice:
     """A parameter with a closed list of values, and its requirements."""
 
     name: str
-    default: str
     values: str
     closed: str
     has_default: str
 
     @property
     def allowed(self) -> tuple[str, ...]:
-        return CLOSED_LISTS[self.name]
+        return tuple(shared_settings()[self.name]["enum"])
+
+    @property
+    def default(self) -> str:
+        return str(shared_settings()[self.name]["default"])
 
 
 CHOICES = (
     Choice(
         "branches_to_be_notified",
-        "default",
         values="integrations.parameters.branches-to-be-notified.values",
         closed="integrations.parameters.branches-to-be-notified.closed",
         has_default="integrations.parameters.branches-to-be-notified.default",
     ),
     Choice(
         "labels_to_be_notified_behavior",
-        "match_any",
         values="integrations.parameters.labels-to-be-notified-behavior.values",
         closed="integrations.parameters.labels-to-be-notified-behavior.closed",
         has_default="integrations.parameters.labels-to-be-notified-behavior.default",
@@ -172,7 +179,7 @@ def test_a_parameter_takes_values_of_its_type_and_no_others(
             with borrowed(maintainer, path, integration):
                 given_set_up(maintainer, path, integration)
                 take(maintainer, path, integration, names, kind)
-                if kind.names == CHANNELS and has(integration, DEFAULT_CHANNEL):
+                if kind.is_of_channels and has(integration, DEFAULT_CHANNEL):
                     must_show_beside_the_default(maintainer, path, integration, names)
                 older = older_path(maintainer, project)
                 for name in names if older else ():
@@ -224,7 +231,7 @@ def takes(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ..
     for number in range(max(len(kind.right), 1)):
         sent = {name: value_of(kind, name, number, settings) for name in names}
         # The default destination for events is sent beside those of single events.
-        has_default = kind.names == CHANNELS and has(integration, DEFAULT_CHANNEL)
+        has_default = kind.is_of_channels and has(integration, DEFAULT_CHANNEL)
         beside = {DEFAULT_CHANNEL: DESTINATION} if has_default else {}
         answer = set_up(caller, forms[number % 2], integration, **beside, **sent)
         if len(names) > 1 and answer.exchange.is_refusal:
@@ -234,7 +241,7 @@ def takes(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ..
             of_others = [value for other, value in (beside | sent).items() if other != name and isinstance(value, str)]
             must_not_show_another(caller, path, integration, (name, sent[name]), [*earlier[name], *of_others])
             earlier[name].append(sent[name])
-        if kind.names == CHANNELS and len(names) == 1:
+        if kind.is_of_channels and len(names) == 1:
             must_stand_for_itself(caller, path / slug, kind, *names, sent[names[0]])
         if number != last_set and kind.right != FLAG:
             continue  # once, with flags that are off, beside what a refusal could lose

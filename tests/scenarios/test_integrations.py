@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.suite import Reason
-from conformance.suite.arrange import UNUSED_ID
+from conformance.suite.arrange import ABSENT, UNUSED_ID
 from conformance.suite.arrange.integrations import (
-    EVENTS,
     borrowed,
     distinctive,
     entries,
+    event_flags,
     every_integration,
     given_disabled,
     given_set_up,
@@ -220,7 +220,7 @@ def test_the_entry_of_an_integration_has_its_times_and_a_flag_for_each_event_kin
         given(later is not None, f"{times} are no two moments")
         must(not later, "created_at not after updated_at", f"{times}")
     with verifies("events.flags.named-after-kind", go_on=True):
-        for name in EVENTS:
+        for name in event_flags():
             must_have_flag(entry, name)
     with verifies("events.flags.job"):
         must_have_flag(entry, "job_events")
@@ -295,12 +295,11 @@ def test_no_integration_is_read_or_set_up_in_a_project_that_does_not_exist(
     """Disabling there may succeed too, because nothing is set up in it afterwards."""
     nowhere = Path(path.replace(project_path(project), f"/projects/{UNUSED_ID}"))
     slug = slug_of(integration)
-    calls = (("PUT", slug, settings_of(integration)), ("GET", slug, None), ("GET", "", None))
+    calls = (("PUT", slug, settings_of(integration)), ("GET", slug, ABSENT), ("GET", "", ABSENT))
     with verifies("integrations.unknown-project"):
         for method, below, body in calls:
-            sent = {} if body is None else {"json": body}
-            control = maintainer.call(method, path / below if below else path, **sent)
-            unknown = maintainer.call(method, nowhere / below if below else nowhere, **sent)
+            control = maintainer.call(method, path / below if below else path, json=body)
+            unknown = maintainer.call(method, nowhere / below if below else nowhere, json=body)
             unknown.must_be_refused(beside=control)
         maintainer.delete(nowhere / slug).must_not_break()
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.suite.arrange.integrations import (
-    EVENTS,
     NEWER_NAME,
     OLDER_NAME,
     borrowed,
     comparable,
     entries,
+    event_flags,
     given_disabled,
     given_set_up,
     has,
@@ -205,7 +205,7 @@ def slugs_in(answer: Answer) -> list[str]:
 
 def switched(caller: Caller, path: Path, integration: Fixture) -> list[str]:
     """Return the flags that can be switched on and off by the newer name, all of them together."""
-    flags = [name for name in (*EVENTS, "vulnerability_events") if has(integration, name)]
+    flags = [name for name in (*event_flags(), "vulnerability_events") if has(integration, name)]
     for wanted in (True, False):
         answer = set_up(caller, path, integration, **dict.fromkeys(flags, wanted))
         listed = entries(caller, path).get(slug_of(integration), {}) if answer.is_served else {}

@@ -11,7 +11,6 @@ import pytest
 
 from conformance.suite import Reason
 from conformance.suite.arrange.integrations import (
-    CLOSED_LISTS,
     borrowed,
     distinctive,
     entries,
@@ -23,6 +22,7 @@ from conformance.suite.arrange.integrations import (
     least_settings,
     offering,
     set_up,
+    shared_settings,
     shown,
     shows_text,
     slug_of,
@@ -277,8 +277,9 @@ def test_a_change_of_one_integration_leaves_the_others(
     pair: tuple[Fixture, Fixture],
 ) -> None:
     path, (moving, resting) = integrations_path(maintainer, project), pair
-    shared = [name for name in CLOSED_LISTS if has(moving, name) and has(resting, name)]
-    mine, theirs = ({name: CLOSED_LISTS[name][place] for name in shared} for place in (0, -1))
+    lists = {name: schema["enum"] for name, schema in shared_settings().items() if "enum" in schema}
+    shared = [name for name in lists if has(moving, name) and has(resting, name)]
+    mine, theirs = ({name: lists[name][place] for name in shared} for place in (0, -1))
     given_set_up(maintainer, path, resting, **theirs)
 
     def others() -> dict[str, object]:

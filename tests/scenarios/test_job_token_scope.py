@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.suite import Version
-from conformance.suite.arrange import UNUSED_ID
+from conformance.suite.arrange import ABSENT, UNUSED_ID
 from conformance.suite.arrange.job_token_scope import (
     GROUPS,
     PROJECTS,
@@ -370,18 +370,17 @@ def test_no_operation_reads_or_changes_a_project_that_does_not_exist(
 ) -> None:
     """Removals are left out, because afterwards nothing is listed there anyway."""
     calls = (
-        ("GET", "", None),
+        ("GET", "", ABSENT),
         ("PATCH", "", {"enabled": True}),
-        ("GET", "/allowlist?per_page=1", None),
+        ("GET", "/allowlist?per_page=1", ABSENT),
         ("POST", "/allowlist", PROJECTS.body(listed_projects[0].id)),
-        ("GET", "/groups_allowlist?per_page=1", None),
+        ("GET", "/groups_allowlist?per_page=1", ABSENT),
         ("POST", "/groups_allowlist", GROUPS.body(listed_groups[0].id)),
     )
     with verifies("job-token-scope.unknown-project"):
         for method, below, body in calls:
-            sent = {} if body is None else {"json": body}
-            control = maintainer.call(method, f"{switch}{below}", **sent)
-            unknown = maintainer.call(method, f"/projects/{UNUSED_ID}/job_token_scope{below}", **sent)
+            control = maintainer.call(method, f"{switch}{below}", json=body)
+            unknown = maintainer.call(method, f"/projects/{UNUSED_ID}/job_token_scope{below}", json=body)
             unknown.must_be_refused(beside=control)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.suite.arrange import ABSENT
 from conformance.suite.arrange.approval_rules import attempt, given_owed, must_be_dropped_or_refused
 from conformance.suite.arrange.reviews import (
     approvers_named,
@@ -216,21 +217,20 @@ def test_a_merge_request_is_found_by_a_number_only(
         rule = created(maintainer, here / "approval_rules", user_ids=[user_id(approver)])
         new = {"name": fresh_name(), "approvals_required": 4, "user_ids": [user_id(approver)]}
         calls = (
-            (maintainer, "GET", "approvals", None),
-            (maintainer, "GET", "approval_state", None),
-            (maintainer, "GET", "approval_rules", None),
-            (maintainer, "GET", f"approval_rules/{rule['id']}", None),
+            (maintainer, "GET", "approvals", ABSENT),
+            (maintainer, "GET", "approval_state", ABSENT),
+            (maintainer, "GET", "approval_rules", ABSENT),
+            (maintainer, "GET", f"approval_rules/{rule['id']}", ABSENT),
             (maintainer, "POST", "approval_rules", new),
             (maintainer, "PUT", f"approval_rules/{rule['id']}", {"approvals_required": 5}),
-            (approver, "POST", "approve", None),
-            (approver, "POST", "unapprove", None),
+            (approver, "POST", "approve", ABSENT),
+            (approver, "POST", "unapprove", ABSENT),
         )
         nowhere = project_path(project) / "merge_requests" / "abc"
         with verifies("merge-request-approvals.merge-request.iid-is-integer"):
             for caller, method, below, body in calls:
-                sent: Body = {} if body is None else {"json": body}
-                control = caller.call(method, here / below, **sent)
-                caller.call(method, nowhere / below, **sent).must_be_refused(beside=control)
+                control = caller.call(method, here / below, json=body)
+                caller.call(method, nowhere / below, json=body).must_be_refused(beside=control)
 
 
 # -- approving ---------------------------------------------------------------------------------------------------------

@@ -9,11 +9,11 @@ from urllib.parse import quote
 
 import pytest
 
+from conformance.suite.arrange import ABSENT, UNUSED_ID
 from conformance.suite.arrange.approval_settings import Settings, asks_for_password
 from conformance.suite.arrange.reviews import (
     OTHER_SHA,
     RESET_SECONDS,
-    UNUSED_ID,
     approvals_put_back,
     approvers_named,
     approvers_of,
@@ -267,24 +267,23 @@ def test_every_operation_refuses_a_project_that_does_not_exist(
 
     def refuse_nowhere(*calls: tuple[Caller, str, str, Any]) -> None:
         for caller, method, below, body in calls:
-            sent: dict[str, Any] = {} if body is None else {"json": body}
-            control = caller.call(method, approved / below, **sent)
-            caller.call(method, nowhere / below, **sent).must_be_refused(beside=control)
+            control = caller.call(method, approved / below, json=body)
+            caller.call(method, nowhere / below, json=body).must_be_refused(beside=control)
 
     with verifies("merge-request-approvals.unknown-project"):
         refuse_nowhere(
-            (approver, "POST", "unapprove", None),
-            (approver, "POST", "approve", None),
-            (project_bot, "PUT", "reset_approvals", None),
+            (approver, "POST", "unapprove", ABSENT),
+            (approver, "POST", "approve", ABSENT),
+            (project_bot, "PUT", "reset_approvals", ABSENT),
         )
         settled(lambda: approvers_of(maintainer, approved), [], within=RESET_SECONDS)
         rule = created(maintainer, approved / "approval_rules", user_ids=[user_id(approver)])
         new = {"name": fresh_name(), "approvals_required": 4, "user_ids": [user_id(approver)]}
         refuse_nowhere(
-            (maintainer, "GET", "approvals", None),
-            (maintainer, "GET", "approval_state", None),
-            (maintainer, "GET", "approval_rules", None),
-            (maintainer, "GET", f"approval_rules/{rule['id']}", None),
+            (maintainer, "GET", "approvals", ABSENT),
+            (maintainer, "GET", "approval_state", ABSENT),
+            (maintainer, "GET", "approval_rules", ABSENT),
+            (maintainer, "GET", f"approval_rules/{rule['id']}", ABSENT),
             (maintainer, "POST", "approval_rules", new),
             (maintainer, "PUT", f"approval_rules/{rule['id']}", {"approvals_required": 5}),
         )

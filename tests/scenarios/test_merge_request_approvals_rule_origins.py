@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.suite.arrange import UNUSED_ID
 from conformance.suite.arrange.reviews import (
-    UNUSED_ID,
     created,
     created_named,
     essence,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from conformance.suite.arrange import UNUSED_ID
 from conformance.suite.arrange.approval_rules import project_rules_path
 from conformance.suite.arrange.places import by_full_path
 from conformance.suite.arrange.reviews import (
-    UNUSED_ID,
     approvers_named,
     created,
     essences,

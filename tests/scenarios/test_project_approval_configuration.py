@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.suite import Reason
+from conformance.suite.arrange import UNUSED_ID
 from conformance.suite.arrange.approval_settings import AUTHOR as AUTHOR_SETTING
 from conformance.suite.arrange.approval_settings import COMMITTER as COMMITTER_SETTING
 from conformance.suite.arrange.approval_settings import (
@@ -33,7 +34,6 @@ from conformance.suite.arrange.project_approval_configuration import (
     settings_in,
 )
 from conformance.suite.arrange.reviews import (
-    UNUSED_ID,
     approvers_in,
     approvers_of,
     created,

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from conformance.suite.arrange import ABSENT, UNUSED_ID
 from conformance.suite.arrange.approval_rules import (
     FLAG,
     KNOWN_TYPES,
@@ -17,11 +18,10 @@ from conformance.suite.arrange.approval_rules import (
     given_owed,
     must_be_dropped_or_refused,
     must_stay,
-    numbers,
     standing,
     standings,
 )
-from conformance.suite.arrange.reviews import UNUSED_ID, Rule, created, fresh_name, naming_only, rule_in, user_id
+from conformance.suite.arrange.reviews import Rule, created, fresh_name, naming_only, numbers, rule_in, user_id
 from conformance.suite.expectations import (
     Caller,
     Path,
@@ -296,16 +296,15 @@ def test_every_operation_refuses_a_project_that_does_not_exist(maintainer: Calle
     rule = created(maintainer, project_rules)
     body = {"approvals_required": 1, **naming_only(maintainer)}
     calls: tuple[tuple[str, str, Any], ...] = (
-        ("GET", "?page=1&per_page=1", None),
+        ("GET", "?page=1&per_page=1", ABSENT),
         ("POST", "", {**body, "name": fresh_name()}),
-        ("GET", f"/{rule['id']}", None),
+        ("GET", f"/{rule['id']}", ABSENT),
         ("PUT", f"/{rule['id']}", {**body, "name": fresh_name()}),
     )
     elsewhere = f"/projects/{UNUSED_ID}/approval_rules"
     with verifies("project-approval-rules.unknown-project"):
         for method, below, sent in calls:
-            more = {} if sent is None else {"json": sent}
-            control = maintainer.call(method, f"{project_rules}{below}", **more)
-            maintainer.call(method, f"{elsewhere}{below}", **more).must_be_refused(beside=control)
+            control = maintainer.call(method, f"{project_rules}{below}", json=sent)
+            maintainer.call(method, f"{elsewhere}{below}", json=sent).must_be_refused(beside=control)
         maintainer.delete(f"{elsewhere}/{rule['id']}").must_not_break()
         by_id(maintainer, project_rules, rule["id"]).must_hold(id=rule["id"])

@@ -13,13 +13,12 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from conformance.http.bodies import ABSENT
 from conformance.http.transport import NotSentError
 from conformance.results.record import Outcome, Reason
 from conformance.suite.absences import OperationAbsent
 from conformance.suite.arrange.places import Place
 from conformance.suite.arrange.request_examples import (
-    ABSENT,
-    UNUSED_ID,
     Area,
     Prepared,
     ReadBack,
@@ -31,6 +30,7 @@ from conformance.suite.context import NotTested, Unmet, current_run, current_tes
 from conformance.suite.exceptions import require_in
 from conformance.suite.expectations import Answer, Caller
 from conformance.suite.expectations.words import given, settles
+from conformance.target.ownership import UNUSED_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -6,13 +6,12 @@ import json
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from conformance.http.bodies import json_in
 from conformance.http.redaction import beginning
 from conformance.results.record import Reason
-from conformance.suite.arrange.reviews import Rule, created, essence, fresh_name, rule_in
-from conformance.suite.context import Run, Unmet, current_run
+from conformance.suite.arrange.reviews import Rule, created, essence, fresh_name, numbers, rule_in
+from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import (
     Caller,
     Path,
@@ -25,6 +24,7 @@ from conformance.suite.expectations import (
     project_path,
 )
 from conformance.suite.expectations.words import read_until
+from conformance.suite.per_run import PerRun
 from conformance.target.names import LEAVING, in_place_of
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ _OURS = "conformance-"
 _MOST_PAGES = 100
 _SHOWN = 300
 
-#: By run: which actor was seen to read which list of rules.
-_listed: WeakKeyDictionary[Run, set[tuple[str, Path]]] = WeakKeyDictionary()
+#: Which actor was seen to read which list of rules.
+_LISTED: PerRun[set[tuple[str, Path]]] = PerRun(set)
 
 
 def project_rules_path(project: Fixture) -> Path:
@@ -76,7 +76,7 @@ def administrator_of(owner: Caller, group: Fixture) -> Caller:
     run = current_run()
     # If this leaves a rule and the run has its own group, try it there: the roles are the same in both.
     rules = group_rules_path(run.profile.first("rules_group") or group)
-    seen = _listed.setdefault(run, set())
+    seen = _LISTED()
     if (owner.name, rules) in seen:
         return owner
     if is_listed(owner, rules):
@@ -177,14 +177,6 @@ def standing(rule: Rule) -> dict[str, Any]:
 def standings(reader: Caller, rules: Path) -> dict[Any, dict[str, Any]]:
     """Return the content of every rule of a list, by number."""
     return {rule.get("id"): standing(rule) for rule in reader.list(rules).entries if isinstance(rule, dict)}
-
-
-def numbers(rule: Rule, name: str) -> list[int] | None:
-    """Return the numbers that a rule names in one of its lists, sorted; None when it has no such list."""
-    entries = rule.get(name)
-    if not isinstance(entries, list):
-        return None
-    return sorted(entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), int))
 
 
 def standings_when(

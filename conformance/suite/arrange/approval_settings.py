@@ -5,14 +5,14 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
-from weakref import WeakKeyDictionary
 
 import pytest
 
 from conformance.suite.arrange.places import by_full_path, projects_side_by_side
 from conformance.suite.arrange.request_examples import WHOLE_BODY, Area, RequestExample, Values
-from conformance.suite.context import NotTested, Run, Unmet, current_run
+from conformance.suite.context import NotTested, Unmet, current_run
 from conformance.suite.expectations import WITH_CHARSET, Answer, Caller, Path, given, group_path, must, project_path
+from conformance.suite.per_run import PerRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -237,8 +237,8 @@ def at_both_places(argument: str, *, group: Any, project: Any) -> pytest.MarkDec
 
 # -- passwords ---------------------------------------------------------------------------------------------------------
 
-#: By run: the project settings that were never seen to ask for a password, so that nobody needs to look again.
-_ASKING_NOBODY: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
+#: The project settings that were never seen to ask for a password, so that nobody needs to look again.
+_ASKING_NOBODY: PerRun[set[Path]] = PerRun(set)
 
 
 def given_no_password(merge_request: Path) -> None:
@@ -247,7 +247,7 @@ def given_no_password(merge_request: Path) -> None:
     Settings that cannot be read are ignored. If this switches asking off, the run restores it at its end.
     """
     project, _, _ = merge_request.partition("/merge_requests/")
-    path, unasked = Path(project) / "merge_request_approval_setting", _ASKING_NOBODY.setdefault(current_run(), set())
+    path, unasked = Path(project) / "merge_request_approval_setting", _ASKING_NOBODY()
     if path in unasked:
         return
     asks = False

@@ -13,13 +13,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
-from weakref import WeakKeyDictionary
 
+from conformance.http.bodies import records_of
 from conformance.suite.arrange.export_entries import FAILED, FINISHED, has_ended, is_told_in_seconds, marks_in
-from conformance.suite.context import Run, Unmet, current_run
+from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, eventually, given, group_path, whole_number
 from conformance.suite.expectations.listings import SHORTEST_PAGE
 from conformance.suite.expectations.words import settles
+from conformance.suite.per_run import PerRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +88,7 @@ class _Seen:
 
 
 #: By the path of a group's exports.
-_SEEN: WeakKeyDictionary[Run, dict[str, _Seen]] = WeakKeyDictionary()
+_SEEN: PerRun[dict[str, _Seen]] = PerRun(dict)
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class Export:
 
     @property
     def _seen(self) -> _Seen:
-        return _SEEN.setdefault(current_run(), {}).setdefault(self.path, _Seen())
+        return _SEEN().setdefault(self.path, _Seen())
 
     def named_by_path(self, group: Fixture) -> list[Export]:
         """Return this export with its group named by the path; none if the profile does not give the path."""
@@ -171,8 +172,7 @@ class Export:
         answer = self.caller.get(self.path / "status", relation=self.relation)
         if answer.exchange.is_refusal:
             return []
-        body = answer.given_json()
-        return [entry for entry in (body if isinstance(body, list) else [body]) if _is_object(entry)]
+        return records_of(answer.given_json())
 
     def own(self, shown: list[Entry] | None = None) -> Entry:
         """Return the entry of the relation from the given or newly read entries; an empty entry if there is none."""
@@ -470,8 +470,3 @@ def export_of(caller: Caller, group: Fixture, relation: str) -> Export:
 
 def _is_object(entry: Any) -> bool:
     return isinstance(entry, dict)
-
-
-def marks_of(export: Export) -> Marks:
-    """Return what a new export would change, in no order."""
-    return marks_in(export.entries())

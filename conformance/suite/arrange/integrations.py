@@ -6,12 +6,11 @@ import html
 import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
-from conformance.contract import Version
+from conformance.contract import Contract, Version
 from conformance.results.record import Reason
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values, left_to_the_next_call
-from conformance.suite.context import NotTested, Run, current_run
+from conformance.suite.context import NotTested, current_run
 from conformance.suite.expectations import (
     Answer,
     Caller,
@@ -23,11 +22,12 @@ from conformance.suite.expectations import (
     must_settle,
     project_path,
 )
+from conformance.suite.per_run import PerRun
 from conformance.suite.shown_records import values_under
 from conformance.suite.steady import identity, of_records, of_the_contract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.suite.arrange.places import Place
     from conformance.suite.expectations import Listing
@@ -54,37 +54,17 @@ _GARBLED = frozenset(
 RENAMED = Version.parse("14.4")
 NEWER_NAME, OLDER_NAME = "integrations", "services"
 
-#: Kinds of events that every integration has a flag for.
-EVENT_KINDS = (
-    *("push", "tag_push", "commit", "issues", "confidential_issues", "merge_requests", "note", "confidential_note"),
-    *("pipeline", "wiki_page", "deployment", "alert"),
-)
-EVENTS = tuple(f"{kind}_events" for kind in EVENT_KINDS)
-#: Kinds of events that have their own destination.
-CHANNELS = tuple(
-    f"{kind}_channel"
-    for kind in (
-        *("push", "issue", "confidential_issue", "merge_request", "note", "confidential_note", "tag_push", "pipeline"),
-        *("wiki_page", "deployment", "group_mentions", "group_confidential_mentions"),
-    )
-)
-#: Parameters with a closed list of values, and the values.
-CLOSED_LISTS = {
-    "branches_to_be_notified": ("all", "default", "protected", "default_and_protected"),
-    "labels_to_be_notified_behavior": ("match_any", "match_all"),
-}
 #: Fixtures that are special integrations, with parameters like all others.
 _OTHER_KINDS = (
     *("chat_integration", "token_integration", "email_integration", "issue_tracker_integration"),
     *("emails_on_push_integration", "switchable_integration"),
 )
-_has_newer_name: WeakKeyDictionary[Run, bool] = WeakKeyDictionary()
 #: What an entry of the list may have: its own fields, and settings.
 _RECORDS = ("IntegrationListEntry", "IntegrationSettings")
-#: By run and slug: what the entry of the list was seen to have.
-_in_entries: WeakKeyDictionary[Run, dict[str, frozenset[str]]] = WeakKeyDictionary()
-#: By run: the lists that showed the integration of the request examples when it was set up.
-_shown_when_set_up: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
+#: By slug: what the entry of the list was seen to have.
+_IN_ENTRIES: PerRun[dict[str, frozenset[str]]] = PerRun(dict)
+#: The lists that showed the integration of the request examples when it was set up.
+_SHOWN_WHEN_SET_UP: PerRun[set[Path]] = PerRun(set)
 
 
 # -- where -------------------------------------------------------------------------------------------------------------
@@ -103,14 +83,15 @@ def older_path(caller: Caller, project: Fixture) -> Path | None:
 
 def has_both_names(caller: Caller, project: Fixture) -> bool:
     """Tell whether the target serves the newer name as well; a target of unknown version is asked."""
-    version, run = caller.target_version, current_run()
+    version, learnt = caller.target_version, current_run().learnt
     if version is not None:
         return version >= RENAMED
-    if run not in _has_newer_name:
+    if learnt.renamed_integrations is None:
         # One after the other: a target without the older name is not asked for it.
         is_refused = caller.get(project_path(project) / NEWER_NAME).exchange.is_refusal
-        _has_newer_name[run] = not (is_refused and caller.get(project_path(project) / OLDER_NAME).is_served)
-    return _has_newer_name[run]
+        has_older_only = is_refused and caller.get(project_path(project) / OLDER_NAME).is_served
+        learnt.renamed_integrations = not has_older_only
+    return learnt.renamed_integrations
 
 
 def slug_of(integration: Fixture) -> str:
@@ -133,6 +114,22 @@ def least_settings(integration: Fixture) -> Settings:
     if not isinstance(required, list):
         return settings
     return {name: value for name, value in settings.items() if name in required or name == "active"}
+
+
+def shared_settings() -> Mapping[str, Any]:
+    """Return the settings that several integrations share: by name, what the contract says about each."""
+    found: Mapping[str, Any] = Contract.load().document["components"]["schemas"]["IntegrationSettings"]["properties"]
+    return found
+
+
+def settings_under(requirement: str) -> tuple[str, ...]:
+    """Return the names of the shared settings that a requirement is about."""
+    return tuple(name for name, schema in shared_settings().items() if schema["x-requirement"] == requirement)
+
+
+def event_flags() -> tuple[str, ...]:
+    """Return the names of the flags that every integration has, one for each kind of event."""
+    return settings_under("integrations.parameters.event-flags.boolean")
 
 
 def without(settings: Settings, *names: str) -> Settings:
@@ -188,7 +185,7 @@ def given_set_up(caller: Caller, path: Path, integration: Fixture, **changes: An
     """Set an integration up as a step of a story and return its entry; inconclusive when it is not listed then."""
     set_up(caller, path, integration, **changes).given_served()
     entry = caller.whole_list(path).the(slug=slug_of(integration))
-    _in_entries.setdefault(current_run(), {})[slug_of(integration)] = frozenset(entry)
+    _IN_ENTRIES()[slug_of(integration)] = frozenset(entry)
     return entry
 
 
@@ -257,7 +254,7 @@ def shown(caller: Caller, path: Path, slug: str, name: str) -> list[Any]:
     That is the value in the list entry, if entries have it, or all values under that name in the settings. In the
     settings, an object beside a plain value only describes the parameter, for example its type, and is no value.
     """
-    known = _in_entries.setdefault(current_run(), {})
+    known = _IN_ENTRIES()
     entry = entries(caller, path).get(slug, {}) if slug not in known or name in known[slug] else {}
     if name in entry:
         return [entry[name]]
@@ -378,7 +375,7 @@ def _remember(caller: Caller, place: Place) -> dict[str, dict[str, Any]]:
     """
     path, integration = _where(caller, place)
     before = entries(caller, path)
-    shown = _shown_when_set_up.setdefault(current_run(), set())
+    shown = _SHOWN_WHEN_SET_UP()
     if slug_of(integration) not in before and path not in shown:
         try:
             answer = set_up(caller, path, integration)

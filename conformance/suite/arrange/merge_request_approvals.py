@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from conformance.suite.arrange.approval_settings import OVERRIDES, given_no_password, of_project
 from conformance.suite.arrange.project_approval_configuration import OVERRIDING
@@ -17,13 +16,17 @@ from conformance.suite.arrange.reviews import (
     created,
     created_for_two,
     essences,
+    forbid_override_again,
     fresh_name,
+    let_override,
+    may_override_for_now,
     merge_request_path,
     rule_read_back,
     user_id,
 )
-from conformance.suite.context import Run, Unmet, current_run
+from conformance.suite.context import Unmet
 from conformance.suite.expectations import Caller, Path, given, project_path
+from conformance.suite.per_run import PerRun
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,12 +34,10 @@ if TYPE_CHECKING:
     from conformance.suite.arrange.places import Place
 
 
-#: By run, where a rule was created once, so that nothing forbids it.
-_overridable: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
-#: By run, where the project settings allow it only because the suite changed them.
-_made_overridable: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
-#: By run: the lists with a rule that names everybody who may approve, until it is restored.
-_for_approvals: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
+#: The lists in which a rule was created once, so that nothing forbids it.
+_OVERRIDABLE: PerRun[set[Path]] = PerRun(set)
+#: The lists with a rule that names everybody who may approve, until it is restored.
+_FOR_APPROVALS: PerRun[set[Path]] = PerRun(set)
 
 
 def _merge_request(place: Place) -> Path:
@@ -55,23 +56,20 @@ def _overriding(keeper: Caller, place: Place) -> Values:
 
     If they cannot be changed, a refusal proves nothing.
     """
-    run, rules = current_run(), _rules(place)
-    if rules in _overridable.setdefault(run, set()):
+    rules = _rules(place)
+    if rules in _OVERRIDABLE():
         return {}
     if _takes_a_rule(keeper, place):
-        if not _made_overridable.get(run):  # otherwise it is served as long as a caller around this one allows it
-            _overridable[run].add(rules)
+        if not may_override_for_now(rules):
+            _OVERRIDABLE().add(rules)
         return {}
-    settings = of_project(keeper, place.fixture("project"))
-    forbidden = False
-    with suppress(Unmet):
-        forbidden = not settings.values()[OVERRIDES]
-    if forbidden:
-        given(OVERRIDES in settings.free(), "the settings of the project let no merge request have rules of its own")
-        settings.change(**{OVERRIDES: True}).given_served()
-        _made_overridable.setdefault(run, set()).add(rules)
-        if _takes_a_rule(keeper, place):
-            return {}
+    allowed = let_override(keeper, rules)
+    if allowed is None:
+        given(
+            not _is_forbidden(keeper, place), "the settings of the project let no merge request have rules of its own"
+        )
+    elif allowed.given_served() and _takes_a_rule(keeper, place):
+        return {}
     around = essences(keeper, project_path(place.fixture("project")) / "approval_rules").values()
     most = max((rule["approvals_required"] or 0 for rule in around), default=0)
     given(most <= MANY, f"a rule of the project requires {most} approvals, and one of a merge request may have to, too")
@@ -82,6 +80,13 @@ def _overriding(keeper: Caller, place: Place) -> Values:
     forbids = isinstance(shown, dict) and shown.get(OVERRIDING) is True
     given(not forbids, f"the project has {OVERRIDING} on")
     return {}
+
+
+def _is_forbidden(keeper: Caller, place: Place) -> bool:
+    """Tell whether the settings of the project, as far as they can be read, forbid rules in merge requests."""
+    with suppress(Unmet):
+        return not of_project(keeper, place.fixture("project")).values()[OVERRIDES]
+    return False
 
 
 def _takes_a_rule(keeper: Caller, place: Place) -> bool:
@@ -104,7 +109,7 @@ def _own_rule(keeper: Caller, place: Place) -> Values:
 
 def _approval_by(keeper: Caller, place: Place, *, given_by_all: bool) -> Values:
     """Name everybody who may approve in a rule, and let all of them approve, or none."""
-    path, named = _merge_request(place), _for_approvals.setdefault(current_run(), set())
+    path, named = _merge_request(place), _FOR_APPROVALS()
     given_no_password(path)
     if _rules(place) not in named:
         _own_rule(keeper, place)
@@ -153,23 +158,21 @@ def _remember(keeper: Caller, place: Place) -> Mapping[str, Any]:
     return {
         "rules": set(keeper.list(rules).ids()),
         "approvals": _approvals(keeper, place),
-        "overridable": rules in _made_overridable.get(current_run(), ()),
+        "may_override": may_override_for_now(rules),
     }
 
 
 def _put_back(keeper: Caller, place: Place, before: Mapping[str, Any]) -> None:
     """Remove new rules and new approvals; give lost approvals again, if their giver is an actor."""
     path = _merge_request(place)
-    _for_approvals.get(current_run(), set()).discard(_rules(place))
+    _FOR_APPROVALS().discard(_rules(place))
     now = _approvals(keeper, place)
     for caller in approving(place):
         if (user_id(caller) in now) != (user_id(caller) in before["approvals"]):
             caller.post(path / ("unapprove" if user_id(caller) in now else "approve"))
     keeper.delete_each(_rules(place), set(keeper.list(_rules(place)).ids()) - before["rules"])
-    changed = _made_overridable.get(current_run(), set())
-    if _rules(place) in changed and not before["overridable"]:
-        of_project(keeper, place.fixture("project")).change(**{OVERRIDES: False}).given_served()
-        changed.discard(_rules(place))
+    if may_override_for_now(_rules(place)) and not before["may_override"]:
+        forbid_override_again(keeper, _rules(place)).given_served()
 
 
 def _is_updated(sent: Mapping[str, Any]) -> str:

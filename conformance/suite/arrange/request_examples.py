@@ -8,18 +8,12 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.contract.bundle import resolve
-from conformance.target import ownership
+from conformance.http.bodies import ABSENT
 
 if TYPE_CHECKING:
     from conformance.contract import Operation, Parameter
     from conformance.suite.arrange.places import Place
     from conformance.suite.expectations import Answer, Caller
-
-#: Stands for "nothing is sent".
-ABSENT: Any = object()
-
-#: A number that no thing has.
-UNUSED_ID = ownership.UNUSED_ID
 
 Values = Mapping[str, Any]
 
@@ -171,9 +165,7 @@ class Prepared:
         """Send the call; if an older name redirects to the newer one, or to a file, return the final answer."""
         if headers is None and any(response.status.startswith("3") for response in self.operation.responses):
             return caller.download(self.path, **self.query)
-        body = {} if self.body is ABSENT else {"json": self.body}
-        body |= {"headers": headers} if headers else {}
-        answer = caller.call(self.operation.method, self.path, query=self.query, **body)
+        answer = caller.call(self.operation.method, self.path, query=self.query, json=self.body, headers=headers)
         return caller.follow(answer) if self.operation.alias_of else answer
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from secrets import randbelow, token_hex
 from typing import TYPE_CHECKING, Any, TypeVar
-from weakref import WeakKeyDictionary, WeakSet
 
 from conformance.http.bodies import object_in
 from conformance.results.record import Reason
 from conformance.suite.arrange.approval_settings import OVERRIDES, Settings, given_no_password
 from conformance.suite.arrange.request_examples import ReadBack, same_path
-from conformance.suite.context import NotTested, Run, Unmet, current_run
+from conformance.suite.context import NotTested, Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, must_settle, project_path, whole_number
 from conformance.suite.expectations.words import read_until
-from conformance.target import ownership
+from conformance.suite.per_run import PerRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from conformance.suite.arrange.request_examples import Prepared
     from conformance.target import Fixture
 
-#: A number that no thing has.
-UNUSED_ID = ownership.UNUSED_ID
 #: How many approvals a rule of a merge request requires if the number does not matter: more than any rule that the
 #: suite makes around it, because it may have to require at least as many as its project does.
 MANY = 4
@@ -215,18 +213,24 @@ class _Made:
     """Names that any creation was sent with."""
 
 
+def _watched() -> dict[str, _Made]:
+    """Return a table of lists that are restored; what calls create in these is recorded there from now on."""
+    lists: dict[str, _Made] = {}
+    current_run().client.on_exchange(partial(_watch, lists))
+    return lists
+
+
 #: By the path of a list that is restored afterwards: what the running test has added to it.
-_MADE: dict[str, _Made] = {}
-_WATCHED: WeakSet[Run] = WeakSet()
+_MADE: PerRun[dict[str, _Made]] = PerRun(_watched)
 
 
-def _watch(exchange: Exchange) -> None:
+def _watch(lists: Mapping[str, _Made], exchange: Exchange) -> None:
     """Record what a call creates in the lists that are restored."""
     call = exchange.call
-    if call.method != "POST" or not _MADE:
+    if call.method != "POST" or not lists:
         return
     sent, shown = object_in(call.body).get("name"), object_in(exchange.body).get("id")
-    for path, made in _MADE.items():
+    for path, made in lists.items():
         made.names.update({sent} if isinstance(sent, str) else ())
         made.numbers.update({shown} if call.path == path and exchange.is_success and isinstance(shown, int) else ())
 
@@ -239,21 +243,19 @@ def rules_put_back(writer: Caller, rules: Path) -> Iterator[None]:
     that somebody else made since the list was read are kept. If the list cannot be read, the rules that the test is
     known to have created are deleted.
     """
-    run, around = current_run(), _MADE.get(rules)
-    if run not in _WATCHED:
-        _WATCHED.add(run)
-        run.client.on_exchange(_watch)
-    with run.known_reads.before_changes() as holds_again:
+    lists = _MADE()
+    around = lists.get(rules)
+    with current_run().known_reads.before_changes() as holds_again:
         before = _names(writer, rules)
-    made = _MADE[rules] = _Made()
+    made = lists[rules] = _Made()
     with _overriding_put_back(writer, rules):
         try:
             yield
         finally:
             now = _names(writer, rules)
-            _MADE.pop(rules)
+            lists.pop(rules)
             if around is not None:  # the test restored the same list around this
-                _MADE[rules] = around
+                lists[rules] = around
             if before is None or now is None:
                 writer.delete_each(rules, made.numbers)
             else:
@@ -265,44 +267,53 @@ def rules_put_back(writer: Caller, rules: Path) -> Iterator[None]:
                     holds_again()
 
 
-#: By run: the projects whose settings forbid rules in merge requests, and whether the suite allows them for now.
-_FORBIDDING: WeakKeyDictionary[Run, dict[Path, bool]] = WeakKeyDictionary()
+#: The projects whose settings forbid rules in merge requests, and whether the suite allows them for now.
+_FORBIDDING: PerRun[dict[Path, bool]] = PerRun(dict)
 
 
-def _settings_around(writer: Caller, rules: Path) -> Settings | None:
-    """Return the project settings of a merge request with these rules; None for rules of a project or group."""
-    project, between, _ = rules.partition("/merge_requests/")
-    return Settings(writer, Path(project) / "merge_request_approval_setting") if between else None
+def _settings_around(rules: Path) -> Path:
+    """Return the path of the project settings of a merge request with these rules."""
+    return Path(rules.partition("/merge_requests/")[0]) / "merge_request_approval_setting"
 
 
 @contextmanager
 def _overriding_put_back(writer: Caller, rules: Path) -> Iterator[None]:
     """Allow rules in a merge request whose project was seen to forbid them, and forbid them again afterwards."""
-    known = _FORBIDDING.setdefault(current_run(), {})
-    settings = _settings_around(writer, rules)
-    if settings is None or known.get(settings.path):
-        yield  # nothing needs to be allowed, or a caller around this one has done so
+    if may_override_for_now(rules):
+        yield  # a caller around this one has allowed it
         return
-    if settings.path in known:
+    if _settings_around(rules) in _FORBIDDING():
         let_override(writer, rules)
     try:
         yield
     finally:
-        if known.get(settings.path):
-            settings.change(**{OVERRIDES: False})
-            known[settings.path] = False
+        if may_override_for_now(rules):
+            forbid_override_again(writer, rules)
 
 
-def let_override(writer: Caller, rules: Path) -> bool:
-    """Allow a merge request to have rules, if a setting of its project forbids it; tell whether it did."""
-    settings = _settings_around(writer, rules)
-    if settings is None:
-        return False
+def may_override_for_now(rules: Path) -> bool:
+    """Tell whether a merge request may have rules only because the suite allows it, until it is forbidden again."""
+    return _FORBIDDING().get(_settings_around(rules), False)
+
+
+def let_override(writer: Caller, rules: Path) -> Answer | None:
+    """Allow a merge request to have rules; return the answer, or None if no setting forbids it, or it cannot change."""
+    if "/merge_requests/" not in rules:
+        return None
+    settings = Settings(writer, _settings_around(rules))
     with suppress(Unmet):
         if settings.is_free(OVERRIDES) and not settings.values()[OVERRIDES]:
-            _FORBIDDING[current_run()][settings.path] = settings.change(**{OVERRIDES: True}).is_served
-            return True
-    return False
+            answer = settings.change(**{OVERRIDES: True})
+            _FORBIDDING()[settings.path] = answer.is_served
+            return answer
+    return None
+
+
+def forbid_override_again(writer: Caller, rules: Path) -> Answer:
+    """Undo `let_override`."""
+    settings = Settings(writer, _settings_around(rules))
+    _FORBIDDING()[settings.path] = False
+    return settings.change(**{OVERRIDES: False})
 
 
 def _names(reader: Caller, rules: Path) -> dict[Any, Any] | None:
@@ -322,7 +333,7 @@ def created(writer: Caller, rules: Path, **body: Any) -> Rule:
     named = {} if body.keys() & {"user_ids", "usernames", "group_ids"} else naming(writer)
     wanted = {"name": fresh_name(), "approvals_required": _usual_number(rules), **named, **body}
     answer = writer.post(rules, wanted)
-    if answer.exchange.is_refusal and rules in _MADE and let_override(writer, rules):
+    if answer.exchange.is_refusal and rules in _MADE() and let_override(writer, rules) is not None:
         answer = writer.post(rules, wanted)
     if answer.exchange.is_refusal and "approvals_required" not in body:
         # A service may refuse to require more approvals than there are approvers.
@@ -409,15 +420,21 @@ def rule_read_back(requirement: Callable[[Mapping[str, Any]], str], *, is_new: b
 
 def approvers_named(rule: Rule) -> tuple[list[int], list[int]]:
     """Return the numbers of the users and of the groups that a rule names, sorted; inconclusive without such lists."""
-    return _numbers(rule, "users"), _numbers(rule, "groups")
+    return _given_numbers(rule, "users"), _given_numbers(rule, "groups")
 
 
-def _numbers(rule: Rule, name: str) -> list[int]:
+def numbers(rule: Rule, name: str) -> list[int] | None:
+    """Return the numbers that a rule names in one of its lists, sorted; None when it has no such list."""
     entries = rule.get(name)
-    given(isinstance(entries, list), f"the rule has no list of {name}")
-    return sorted(
-        entry["id"] for entry in entries or () if isinstance(entry, dict) and isinstance(entry.get("id"), int)
-    )
+    if not isinstance(entries, list):
+        return None
+    return sorted(entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), int))
+
+
+def _given_numbers(rule: Rule, name: str) -> list[int]:
+    found = numbers(rule, name)
+    given(found is not None, f"the rule has no list of {name}")
+    return found or []
 
 
 def essence(rule: Rule) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Self
 
-from conformance.http.bodies import json_in, parsed
+from conformance.http.bodies import ABSENT, json_in, parsed
 from conformance.http.redaction import beginning
 from conformance.results.record import Reason
 from conformance.suite.context import Unmet, Violation, current_run, current_test
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from conformance.contract import Operation
     from conformance.http.exchange import Exchange
 
-_ABSENT: Any = object()
 _SHOWN_BODY, _LONGEST_BODY = 200, 4000
 #: The text sets no bounds to this number: if a larger one is refused, the call is tried with the fewest.
 _NUMBER = "approvals_required"
@@ -136,9 +135,9 @@ class Answer:
         if not isinstance(body, dict):
             raise Violation("a JSON object", self._shown(), self.exchange)
         for name, wanted in values.items():
-            found = body.get(name, _ABSENT)
-            if found is _ABSENT or found != wanted or isinstance(found, bool) != isinstance(wanted, bool):
-                shown = "nothing" if found is _ABSENT else json.dumps(found)
+            found = body.get(name, ABSENT)
+            if found is ABSENT or found != wanted or isinstance(found, bool) != isinstance(wanted, bool):
+                shown = "nothing" if found is ABSENT else json.dumps(found)
                 raise Violation(f"{name} = {json.dumps(wanted)}", f"{name} = {shown}", self.exchange)
         return self
 

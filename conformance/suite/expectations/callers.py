@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from conformance.http.bodies import ABSENT
 from conformance.suite.context import Run, current_run
 from conformance.suite.exceptions import require_in
 from conformance.suite.expectations.answers import Answer
@@ -12,13 +13,12 @@ from conformance.suite.expectations.listings import Listing, WholeListing
 from conformance.target import Actor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from conformance.contract import Version
     from conformance.http.exchange import Query
     from conformance.target import Fixture
 
-_ABSENT: Any = object()
 #: A caller with a token that was issued to nobody.
 NOBODY = Actor("wrong-token", "0000-no-such-token-0000")
 
@@ -86,14 +86,20 @@ class Caller:
         """Tell whether the target says that it has a feature."""
         return self._run.profile.declares(feature)
 
-    def call(self, method: str, path: str, *, query: Query | None = None, **body: Any) -> Answer:
-        """Send any call; `body` is `json=` or `content=`, and `headers=`."""
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query | None = None,
+        json: Any = ABSENT,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Send any call."""
         self._run.require_allowed(method, f"{method} {path}")
         self._run.absences.require(method, path)
-        if "json" in body:
-            body["json_body"] = body.pop("json")
         known, age = self._run.known_reads, self._run.known_reads.age
-        exchange = self._run.client.send(self.actor, method, path, query=query, **body)
+        exchange = self._run.client.send(self.actor, method, path, query=query, json_body=json, headers=headers)
         known.keep(exchange, age)
         return Answer(exchange)
 
@@ -109,15 +115,15 @@ class Caller:
         known.looked(answer.exchange)
         return answer
 
-    def post(self, path: str, body: Any = _ABSENT) -> Answer:
+    def post(self, path: str, body: Any = ABSENT) -> Answer:
         """Send a POST."""
         return self._write("POST", path, body)
 
-    def put(self, path: str, body: Any = _ABSENT) -> Answer:
+    def put(self, path: str, body: Any = ABSENT) -> Answer:
         """Send a PUT."""
         return self._write("PUT", path, body)
 
-    def patch(self, path: str, body: Any = _ABSENT) -> Answer:
+    def patch(self, path: str, body: Any = ABSENT) -> Answer:
         """Send a PATCH."""
         return self._write("PATCH", path, body)
 
@@ -126,10 +132,10 @@ class Caller:
 
         Requests are JSON, and an empty body is no JSON: a service may require the object, whatever it must contain.
         """
-        if body is _ABSENT:
+        if body is ABSENT:
             operation = self._run.validator.operation_of(method, path)
-            body = _ABSENT if operation is None or operation.body is None else {}
-        return self.call(method, path, **({} if body is _ABSENT else {"json": body}))
+            body = ABSENT if operation is None or operation.body is None else {}
+        return self.call(method, path, json=body)
 
     def delete(self, path: str) -> Answer:
         """Send a DELETE."""

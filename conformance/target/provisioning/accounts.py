@@ -8,7 +8,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from conformance.target.provisioning.blueprint import Blueprint, is_ours
-from conformance.target.provisioning.calls import ABSENT, MOMENTARY, Calls, Entry, NotOursError, RefusedError, Wanted
+from conformance.target.provisioning.calls import (
+    MOMENTARY,
+    NOT_OFFERED,
+    Calls,
+    Entry,
+    NotOursError,
+    RefusedError,
+    Wanted,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,7 +72,7 @@ class Accounts:
             tokens=[self.administrator],
             bodies=[{**needed, "skip_confirmation": True}, needed],
             look_up=partial(self._find_user, username),
-            waits_after=MOMENTARY - ABSENT,
+            waits_after=MOMENTARY - NOT_OFFERED,
             has_name=True,
             shows=("id", "username"),
         )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from conformance.errors import TargetError
-from conformance.http.bodies import json_in
+from conformance.http.bodies import ABSENT, json_in
 from conformance.http.client import Client, TargetGoneError
 from conformance.http.exchange import NOT_THERE, next_page
 from conformance.target.profile import Actor
@@ -50,7 +50,8 @@ UNTIL_KNOWN = MOMENTARY | {403}
 #: Statuses for a name that is taken, perhaps only by something that is being deleted.
 TAKEN = frozenset({400, 409, 422})
 _SAYS_TAKEN = re.compile(r"\b(taken|already)\b", re.IGNORECASE)
-ABSENT = NOT_THERE | {403}
+#: Statuses of a service that does not have a call, or lets nobody make it.
+NOT_OFFERED = NOT_THERE | {403}
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,10 +344,9 @@ def by_http(client: Client) -> Way:
     """Return the way to send calls over HTTP."""
 
     def send(token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
-        given: Any = {} if body is None else {"json_body": dict(body)}
         actor = Actor("provisioning", token) if token else None
         try:
-            exchange = client.send(actor, method, path, query=query, **given)
+            exchange = client.send(actor, method, path, query=query, json_body=ABSENT if body is None else dict(body))
         except TargetGoneError as error:
             raise TargetError(f"{error}. Is the service running there?") from error
         return Answer(exchange.status, json_in(exchange.body), exchange.headers, exchange.problem or "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from conformance.http.bodies import records_of
 from conformance.http.exchange import NOT_THERE
 from conformance.target.provisioning.integrations import Trial, catalogue, described_by, features_from, fixtures_from
 
@@ -94,8 +95,7 @@ def exported_relation(calls: Calls, token: str, group: int) -> str | None:
     objects: dict[str, int] = {}
 
     def ended() -> Entry | None:
-        body = calls.get(token, f"{path}/status").body
-        entries = [entry for entry in (body if isinstance(body, list) else [body]) if isinstance(entry, dict)]
+        entries = records_of(calls.get(token, f"{path}/status").body)
         objects.update({str(entry["relation"]): count for entry in entries if (count := _objects_of(entry))})
         return objects if objects and all(entry.get("status") in _ENDED for entry in entries) else None
 
@@ -116,9 +116,7 @@ def integrations(calls: Calls, token: str, project: int) -> tuple[dict[str, Any]
     Return the fixtures for these kinds, and the features that the target therefore lacks.
     """
     trial = Trial.on(calls, token, project)
-    listed = calls.get(token, trial.path).body
-    entries = listed if isinstance(listed, list) else []
-    known = {str(entry.get("slug")) for entry in entries if isinstance(entry, dict)}
+    known = {str(entry.get("slug")) for entry in records_of(calls.get(token, trial.path).body)}
     # Integrations that are set up already are not changed, and are known to exist.
     found, refused = described_by(trial, [kind for kind in catalogue() if kind.slug not in known])
     fixtures = fixtures_from(found)

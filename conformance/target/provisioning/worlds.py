@@ -12,8 +12,8 @@ from conformance.target.ownership import UNUSED_ID
 from conformance.target.provisioning.accounts import Accounts, Person, UsersRefusedError, require_ours
 from conformance.target.provisioning.blueprint import OWNER_LEVEL, Blueprint
 from conformance.target.provisioning.calls import (
-    ABSENT,
     MOMENTARY,
+    NOT_OFFERED,
     OF_GATEWAYS,
     Calls,
     Entry,
@@ -191,7 +191,7 @@ class World:
             bodies=bodies,
             look_up=partial(self._find_place, kind, full_path),
             # What is made on top names nothing that was made just before, and that might not be known yet.
-            waits_after=MOMENTARY if place.within else MOMENTARY - ABSENT,
+            waits_after=MOMENTARY if place.within else MOMENTARY - NOT_OFFERED,
             has_name=True,
             shows=("id", PATHS[kind]),
             keeps_body=place.visibility == "public",  # only administrators may be allowed to create public places
