@@ -1,4 +1,4 @@
-"""Faults of changes that send what is stored already, or a part of it."""
+"""Faults of changes that send what is stored already, or a part of it, and of rules that equal another one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault, named
 from conformance.proof.tampering import around
+from conformance.proof.written.approval_rules import stored
 from conformance.reference.areas.approval_rule_records import Level
 
 if TYPE_CHECKING:
@@ -54,3 +55,48 @@ def fewer_branches_are_no_change(service: Service) -> None:
         return keeping
 
     around(service.approval_rules, "branches_after", make)
+
+
+def _twins_elsewhere(service: Service, rule: Any) -> list[Any]:
+    """Return the rules of other projects that have the same approvers and ask for as many approvals."""
+    return [
+        other
+        for other in list(stored(service).values())
+        if other.home.level is Level.PROJECT
+        and other.home != rule.home
+        and (other.approvals_required, other.users, other.groups) == (rule.approvals_required, rule.users, rule.groups)
+    ]
+
+
+@fault("project-approval-rules.projects-are-separate")
+def an_equal_rule_goes_along(service: Service) -> None:
+    """A deletion also removes the rules of other projects that have the same approvers and number."""
+    area = service.project_approval_rules
+
+    def make(delete: Any) -> Any:
+        def deleting(project: Any, number: int) -> None:
+            twins = _twins_elsewhere(service, area.find(project, number))
+            delete(project, number)
+            for twin in twins:
+                stored(service).pop(twin.id)
+
+        return deleting
+
+    around(area, "delete_rule", make)
+
+
+@fault("project-approval-rules.projects-are-separate")
+def an_equal_rule_changes_along(service: Service) -> None:
+    """A change also changes the number of those rules of other projects that had the same approvers and number."""
+
+    def make(update: Any) -> Any:
+        def changing(subject: Any, rule: Any, wanted: Any, caller: Any) -> Any:
+            twins = _twins_elsewhere(service, rule) if rule.home.level is Level.PROJECT else []
+            found = update(subject, rule, wanted, caller)
+            for twin in twins:
+                stored(service)[twin.id] = replace(twin, approvals_required=found.approvals_required)
+            return found
+
+        return changing
+
+    around(service.approval_rules, "update_rule", make)
