@@ -10,7 +10,7 @@ from conformance.suite.arrange.approval_rules import by_id, must_stay, others_of
 from conformance.suite.arrange.places import projects_side_by_side
 from conformance.suite.arrange.reviews import created, fresh_name, naming_only, rule_in, rules_put_back
 from conformance.suite.context import Unmet, current_run
-from conformance.suite.expectations import Answer, Caller, Path, given, must, unchanged, verifies
+from conformance.suite.expectations import Answer, Caller, Path, given, must, named_otherwise, unchanged, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,12 +30,17 @@ def created_apart(maintainer: Caller, rules: Path, others: Path) -> tuple[Path, 
     return rules, number, others
 
 
-def rules_apart(maintainer: Caller, rules: Path, others: Path, kept: ExitStack) -> Iterator[tuple[Path, Any, Path]]:
+def rules_apart(maintainer: Caller, rules: Path, sibling: Fixture, kept: ExitStack) -> Iterator[tuple[Path, Any, Path]]:
     """
     Create a rule in each of two pairs of projects whose number the other project has not, and pass each on before the
     next is made: a rule of the second pair may have the number that is looked for in the first.
     """
+    others = project_rules_path(sibling)
     yield created_apart(maintainer, rules, others)
+    by_path = named_otherwise(others, sibling, maintainer)
+    if by_path != others:
+        with suppress(Unmet):
+            yield created_apart(maintainer, rules, by_path)
     # A check that only compares the namespace of a rule treats two projects beside each other as one.
     for one, other in islice(projects_side_by_side(current_run().profile), 1):
         with suppress(Unmet):  # if the maintainer has both projects, and each rule has its own number
@@ -53,7 +58,7 @@ def test_a_rule_is_reached_only_by_way_of_its_own_project(
     If each project has its own numbers, the other one may have a rule of that number, which must not change.
     """
     with ExitStack() as kept:
-        for rules, number, others in rules_apart(maintainer, project_rules, project_rules_path(sibling_project), kept):
+        for rules, number, others in rules_apart(maintainer, project_rules, sibling_project, kept):
             own, foreign = rules / number, others / number
             with verifies("project-approval-rules.read.rule-of-another-project", go_on=True):
                 maintainer.get(foreign).must_be_refused(beside=maintainer.get(own))
