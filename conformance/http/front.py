@@ -39,7 +39,8 @@ class Front:
     A gateway that sends everybody to its login page, or shows a maintenance page, does so for every call; a service
     gives such an answer only to calls of a kind. In the same way, when a token has expired, or a gateway asks for a
     login, every call with the token gets a 401, even one that was never made before. A 401 for some calls only, or for
-    a repeated call, comes from the service, so each 401 is checked again. The same holds for a 403.
+    a repeated call, comes from the service, so each 401 is checked again. The same holds for a 403. A service may give
+    both for what does not exist: then a read of something that no test deletes is not refused.
     A gateway may also serve JSON of its own to every call: then a read that never had an answer of that shape has one,
     and so has a call that was never made before. A gateway that knows no way to the service answers 404: then a read of
     something that no test deletes gets 404 too. A wording of 404 is checked until it is known as the service's.
@@ -57,8 +58,8 @@ class Front:
     """The shapes of JSON that a gateway served to every call before."""
     is_of_tests: bool = False
     """Whether the calls are those of tests, which delete no project and no group."""
-    _lasting: Call | None = None
-    """The first read of something that no test deletes."""
+    _lasting: dict[str, Call] = field(default_factory=dict)
+    """By token, the first read of something that no test deletes."""
     _own_wordings: set[bytes] = field(default_factory=set)
     """The bodies, without numbers, with which the service itself answers 404."""
     _own: set[str] = field(default_factory=set)
@@ -102,7 +103,7 @@ class Front:
             with self._lock:
                 self._stands = False
                 if self.is_of_tests and _LASTING.fullmatch(call.path):
-                    self._lasting = self._lasting or call
+                    self._lasting.setdefault(token, call)
                 self._ended.discard(token)
                 self._served.pop((token, place), None)
                 self._served[token, place] = call
@@ -177,7 +178,8 @@ class Front:
         """
         place = self.place_of(exchange.call)
         if _is_plain_not_found(exchange):
-            return self._lasting if self._lasting is not None and self.place_of(self._lasting) != place else None
+            lasting = next(iter(self._lasting.values()), None)
+            return lasting if lasting is not None and self.place_of(lasting) != place else None
         token = None if may_be_in_front(exchange) else token_of(exchange.call)
         with self._lock:
             known = reversed(self._served.items())
@@ -200,7 +202,10 @@ class Front:
         if shape:
             return _shape(seen) == shape == _shape(send(_never_asked(witness)))
         if seen.refuses_caller:
-            return send(_never_asked(witness)).status == seen.status
+            # A service may refuse what is unknown to it, and what was read before may have been deleted since.
+            lasting = self._lasting.get(token_of(witness))
+            others = [_never_asked(witness), *([] if lasting is None else [lasting])]
+            return all(send(other).status == seen.status for other in others)
         return not seen.is_of_gateway and self._is_odd(seen)
 
 

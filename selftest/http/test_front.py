@@ -191,6 +191,20 @@ def test_403_for_some_calls_is_an_answer_of_the_service() -> None:
     assert service.calls["/user"] == 2
 
 
+@pytest.mark.parametrize("refusal", [UNKNOWN, FORBIDDEN], ids=[401, 403])
+def test_a_refusal_of_all_that_was_deleted_or_never_existed_is_an_answer_of_the_service(refusal: bytes) -> None:
+    known = {"/projects/1/rules", "/projects/1/settings"}
+    service = Service(refusal, lambda number, path: number > 3 and path not in known)
+    with serving(service) as server, client_of(server.base_url) as client:
+        client.tell_apart(lambda call: call.path.replace("/2", "/:id").replace("/3", "/:id"))
+        for path in ("/projects/1/rules", "/projects/1/rules/2", "/projects/1/rules/3"):
+            assert client.send(MAINTAINER, "GET", path).status == 200
+        answers = [client.send(MAINTAINER, method, "/projects/1/other/5") for method in ("GET", "DELETE")]
+    assert [answer.is_in_place_of_service for answer in answers] == [False, False]
+    assert service.calls["/projects/1/other/5"] == 2
+    assert not client.retries.counts
+
+
 def test_401_for_a_path_that_is_called_twice_is_an_answer_of_the_service() -> None:
     """A path that was never called before is answered differently."""
     service = Service(UNKNOWN, lambda _, path: service.calls[path] > 1)

@@ -468,6 +468,10 @@ def test_a_rule_has_the_name_of_one_in_another_group(
         in_list(admin_of_spare_group, spare_group_rules, rule_in(answer)["id"]).must_hold(
             name=sent["name"], approvals_required=4
         )
+        # Then it equals the other one; a member of the other group alone may be refused here.
+        if admin_of_group.put(group_rules / group_rule["id"], sent).is_served:
+            admin_of_group.put(group_rules / group_rule["id"], {"approvals_required": 5}).given_served()
+            in_list(admin_of_spare_group, spare_group_rules, rule_in(answer)["id"]).must_hold(approvals_required=4)
 
 
 # -- the feature flag --------------------------------------------------------------------------------------------------

@@ -331,7 +331,17 @@ def test_rules_of_one_merge_request_leave_those_of_another(
             change = {"name": name, "approvals_required": 5, **naming_only(second_approver)}
             answer = maintainer.put(merge_request_rules / rule["id"], change)
         answer.given_served()
-        maintainer.delete(merge_request_rules / rule["id"]).given_served()
+        # With these it equals the other one, which must follow neither the next change nor the deletion.
+        equal = {"approvals_required": theirs["approvals_required"], **naming_only(approver)}
+        maintainer.put(merge_request_rules / rule["id"], equal).given_served()
+        maintainer.put(merge_request_rules / rule["id"], change).given_served()
+    with (
+        verifies("merge-request-approvals.rules.are-separate"),
+        unchanged(lambda: [essences(maintainer, rules) for rules in others], "the rules of other merge requests"),
+    ):
+        maintainer.put(merge_request_rules / rule["id"], equal).given_served()
+        for each in (created(maintainer, merge_request_rules, user_ids=[user_id(second_approver)]), rule):
+            maintainer.delete(merge_request_rules / each["id"]).given_served()
 
 
 def test_copies_in_two_merge_requests_are_rules_of_their_own(

@@ -221,6 +221,11 @@ VARIANTS = (
         ),
     ),
     Variant(
+        "forbids-what-is-not-there",
+        "What does not exist, or not any more, is forbidden like what a caller has no role in.",
+        replace(_PLAIN, hidden_code=403, missing_code=403, forbidden_code=403),
+    ),
+    Variant(
         "says-where-things-are",
         "What was created has an address in a header.",
         alterations=(says_where_things_are,),

@@ -1,4 +1,4 @@
-"""Faults of changes that send what is stored already, or a part of it."""
+"""Faults of changes that send what is stored already, or a part of it, and of rules that equal another one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault, named
 from conformance.proof.tampering import around
+from conformance.proof.written.approval_rules import stored
 from conformance.reference.areas.approval_rule_records import Level
 
 if TYPE_CHECKING:
@@ -54,3 +55,69 @@ def fewer_branches_are_no_change(service: Service) -> None:
         return keeping
 
     around(service.approval_rules, "branches_after", make)
+
+
+def _twins_elsewhere(service: Service, rule: Any) -> list[Any]:
+    """Return the rules of other homes of that level that have the same approvers and ask for as many approvals."""
+    return [
+        other
+        for other in list(stored(service).values())
+        if other.home.level is rule.home.level
+        and other.home != rule.home
+        and (other.approvals_required, other.users, other.groups) == (rule.approvals_required, rule.users, rule.groups)
+    ]
+
+
+#: The requirement that the rules of one home leave those of another, by level; and where those levels delete rules.
+_SEPARATE = {
+    Level.GROUP: ("group-approval-rules.groups-are-separate", None),
+    Level.PROJECT: ("project-approval-rules.projects-are-separate", "project_approval_rules"),
+    Level.MERGE_REQUEST: ("merge-request-approvals.rules.are-separate", "merge_request_approval_rules"),
+}
+
+
+def _equal_rules_go_along(requirement: str, area: str) -> None:
+    """Register a fault: a deletion also removes the equal rules elsewhere."""
+
+    def apply(service: Service) -> None:
+        rules = getattr(service, area)
+
+        def make(delete: Any) -> Any:
+            def deleting(home: Any, number: int) -> None:
+                twins = _twins_elsewhere(service, rules.find(home, number))
+                delete(home, number)
+                for twin in twins:
+                    stored(service).pop(twin.id)
+
+            return deleting
+
+        around(rules, "delete_rule", make)
+
+    says = "A deletion also removes the rules of other projects or merge requests with the same approvers and number."
+    fault(requirement)(named("equal_rules_go_along", says, apply))
+
+
+def _equal_rules_change_along(level: Level, requirement: str) -> None:
+    """Register a fault: a change also changes the number of equal rules elsewhere."""
+
+    def apply(service: Service) -> None:
+        def make(update: Any) -> Any:
+            def changing(subject: Any, rule: Any, wanted: Any, caller: Any) -> Any:
+                twins = _twins_elsewhere(service, rule) if rule.home.level is level else []
+                found = update(subject, rule, wanted, caller)
+                for twin in twins:
+                    stored(service)[twin.id] = replace(twin, approvals_required=found.approvals_required)
+                return found
+
+            return changing
+
+        around(service.approval_rules, "update_rule", make)
+
+    says = "A change also changes the number of those rules elsewhere that had the same approvers and number."
+    fault(requirement)(named("equal_rules_change_along", says, apply))
+
+
+for _level, (_requirement, _area) in _SEPARATE.items():
+    _equal_rules_change_along(_level, _requirement)
+    if _area is not None:
+        _equal_rules_go_along(_requirement, _area)

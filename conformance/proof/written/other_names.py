@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.faults import fault
+from conformance.proof.faults import fault, named
 from conformance.proof.tampering import Method, altering, handling, is_number
 from conformance.proof.written.merge_request_approvals import RULES
 from conformance.reference.http import Response, ok
@@ -33,7 +33,7 @@ def _replaced(thing: Any, name: str, make: Callable[[Method], Method]) -> Iterat
 
 
 def _while_by_path(service: Service, key: str, area: Any, name: str, make: Callable[[Method], Method]) -> None:
-    """Replace a method of an area for requests that name their group by its path."""
+    """Replace a method of an area for requests that name their group or project by its path."""
 
     def other(handler: Method) -> Method:
         def handled(request: Request) -> Response:
@@ -193,3 +193,24 @@ def under_the_older_name_active_is_the_default(service: Service) -> None:
 def under_the_older_name_nothing_becomes_inactive(service: Service) -> None:
     """Active false is passed over if it is sent under the older name."""
     _active_by_the_older_name(service, lambda wanted: None if wanted is False else wanted)
+
+
+def _found_everywhere_by_path(what: str, method: str) -> None:
+    """Register a fault: a rule of any project is found in a project that is named by its path."""
+
+    def apply(service: Service) -> None:
+        rules = service.approval_rules
+
+        def everywhere(find: Method) -> Method:
+            return lambda home, number: rules.rules.get(number) or find(home, number)
+
+        _while_by_path(service, f"{method} /projects/:id/approval_rules/:approval_rule_id", rules, "find", everywhere)
+
+    says = f"{method} of a rule in a project that is named by its path finds the rules of all projects."
+    fault(f"project-approval-rules.{what}.rule-of-another-project")(
+        named(f"by_the_path_{what}_finds_rules_of_all_projects", says, apply)
+    )
+
+
+for _method, _what in (("GET", "read"), ("PUT", "update"), ("DELETE", "delete")):
+    _found_everywhere_by_path(_what, _method)
