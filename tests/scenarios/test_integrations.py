@@ -35,6 +35,7 @@ from conformance.suite.expectations import (
     given,
     left_to_others,
     must,
+    named_otherwise,
     observe,
     project_path,
     unchanged,
@@ -381,7 +382,7 @@ def must_require_all_three(caller: Caller, path: Path, tracker: Fixture) -> None
 
 
 def must_be_required(caller: Caller, project: Fixture, integration: Fixture, parameter: str) -> None:
-    """Expect that a set-up needs a parameter: without it, it is neither served nor listed, by either name.
+    """Expect that a set-up needs a parameter: without it, it is neither served nor listed, by either name or by path.
 
     A change that is refused because of it changes nothing: the earlier set-up stays listed.
     """
@@ -397,6 +398,6 @@ def must_be_required(caller: Caller, project: Fixture, integration: Fixture, par
         caller.put(path / slug, settings)
     given_disabled(caller, path, integration)
     lacking = {name: value for name, value in settings.items() if name != parameter}
-    for name in (path, older) if older else (path,):
+    for name in dict.fromkeys((path, older or path, named_otherwise(path, project, caller))):
         caller.follow(caller.put(name / slug, lacking)).must_be_refused(beside=control)
     caller.whole_list(path).must_not_contain(slug=slug, after=listed)

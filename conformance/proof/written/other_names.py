@@ -214,3 +214,10 @@ def _found_everywhere_by_path(what: str, method: str) -> None:
 
 for _method, _what in (("GET", "read"), ("PUT", "update"), ("DELETE", "delete")):
     _found_everywhere_by_path(_what, _method)
+
+
+@fault("integrations.parameters.issue-tracker-urls.required-together")
+def by_the_path_no_setting_is_required(service: Service) -> None:
+    """An integration is set up without what it needs if its project is named by the path."""
+    key = "PUT /projects/:id/integrations/:slug"
+    _while_by_path(service, key, service.integrations, "require_settings", lambda _: lambda *_: None)
