@@ -30,6 +30,8 @@ class _Bundler:
     index: Path
     files: dict[Path, Json] = field(default_factory=dict)
     origins: dict[tuple[str, str], Path] = field(default_factory=dict)
+    located: dict[tuple[Path, str], Path] = field(default_factory=dict)
+    """Where the files of references are: to ask the file system for each reference takes long."""
     components: Json = field(default_factory=lambda: {"schemas": {}, "examples": {}})
 
     def run(self) -> Json:
@@ -59,7 +61,9 @@ class _Bundler:
 
     def _locate(self, reference: str, base: Path) -> tuple[Path, str]:
         file, _, pointer = reference.partition("#")
-        return (base.parent / file).resolve() if file else base, pointer.lstrip("/")
+        if (base, file) not in self.located:
+            self.located[base, file] = (base.parent / file).resolve() if file else base
+        return self.located[base, file], pointer.lstrip("/")
 
     def _entry(self, file: Path, name: str, reference: str) -> Any:
         content = self._file(file)
