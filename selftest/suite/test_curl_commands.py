@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.http import exchange as http
 from conformance.http.client import Client
 from conformance.suite.evidence import evidence_of
 from conformance.target.fit_secrets import shell_variables
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAINTAINER = Actor("maintainer", "secret-token")
+JSON = {"Content-Type": "application/json"}
 #: Headers about the client itself and its connection.
 OF_CLIENTS = {"user-agent", "accept", "accept-encoding", "connection", "host"}
 
@@ -45,9 +47,9 @@ def shown(call: Call) -> tuple[Any, ...]:
 @pytest.mark.parametrize(
     ("method", "path", "given"),
     [
-        ("PUT", "/projects/1", {"json_body": {"name": 'it\'s a "name" with $HOME'}}),
-        ("POST", "/projects/1", {"content": b"\x00\xff'%s\\", "headers": {"Content-Type": "text/plain"}}),
-        ("POST", "/projects/1", {"content": b"@/etc/hostname"}),
+        ("PUT", "/projects/1", {"body": b'{"name": "it\'s a \\"name\\" with $HOME"}', "headers": JSON}),
+        ("POST", "/projects/1", {"body": b"\x00\xff'%s\\", "headers": {"Content-Type": "text/plain"}}),
+        ("POST", "/projects/1", {"body": b"@/etc/hostname"}),
         ("GET", "/projects?ids[]={1}&search=[a-z]", {}),
         ("GET", "/projects/a/../b", {}),
         ("HEAD", "/projects/1", {}),
@@ -67,7 +69,7 @@ def test_a_command_sends_what_the_suite_sent(tmp_path: Path, method: str, path: 
             "headers": {"X-Gateway-Key": "key-of-the-gateway", "X-Zone": "two"},
         }
         with Client(profile_from(profile, "target.yaml").client_settings()) as client:
-            exchange = client.send(MAINTAINER, method, path, **given)
+            exchange = client.perform(http.Call(MAINTAINER, method, path, **given))
             command = evidence_of(exchange, client).curl
         assert "secret-token" not in command
         assert "redacted" not in command

@@ -52,7 +52,13 @@ def opened_in(project: Fixture) -> Path | None:
 # -- without a token ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("level", ["project", "merge-request"])
+@pytest.mark.parametrize(
+    "level",
+    [
+        pytest.param("project", marks=pytest.mark.calls_area("project-approval-rules")),
+        pytest.param("merge-request", marks=pytest.mark.calls_area("merge-request-approvals")),
+    ],
+)
 def test_without_a_token_no_rule_of_a_public_project_is_written(
     level: str,
     maintainer: Caller,
