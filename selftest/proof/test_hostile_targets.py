@@ -442,7 +442,8 @@ def test_if_the_target_dies_halfway_the_run_ends_and_keeps_its_results(
     assert found.code == ExitCode.INCOMPLETE, found.text
     assert found.report["verdict"] == "incomplete"
     assert found.ids("failed") == set()
-    assert server.calls.total() <= calls + 30  # including the attempts to undo changes
+    # Including the attempts to undo changes, and to reach it again: of these a slow machine makes some more.
+    assert server.calls.total() <= calls + 60
     if tests == "scenarios":
         assert found.held()
         assert "the target stopped answering" in found.report["stopped"]
