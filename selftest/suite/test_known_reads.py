@@ -12,7 +12,7 @@ from conformance.contract import Contract
 from conformance.http.exchange import Call, Exchange
 from conformance.reference.choices import Choices
 from conformance.schema.response_validator import ResponseValidator
-from conformance.suite.arrange.reviews import rules_put_back
+from conformance.suite.arrange.rule_lists import rules_put_back
 from conformance.suite.context import Run, current_run
 from conformance.suite.expectations import Caller, unchanged
 from conformance.suite.expectations import Path as ApiPath

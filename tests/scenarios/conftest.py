@@ -29,7 +29,8 @@ from conformance.suite.arrange.approval_settings import (
     remembered,
 )
 from conformance.suite.arrange.exports import Export, export_of
-from conformance.suite.arrange.reviews import merge_request_path, rules_put_back, under_review
+from conformance.suite.arrange.reviews import merge_request_path, under_review
+from conformance.suite.arrange.rule_lists import rules_put_back
 from conformance.suite.context import current_run
 from conformance.suite.expectations import Caller, Path, given, given_field, named_otherwise
 

@@ -20,10 +20,10 @@ from conformance.suite.arrange.reviews import (
     given_open,
     merge_request_path,
     rule_in,
-    rules_put_back,
     settled,
     user_id,
 )
+from conformance.suite.arrange.rule_lists import rules_put_back
 from conformance.suite.expectations import Caller, Path, given, must, must_be_as_before, named_otherwise, verifies
 
 if TYPE_CHECKING:

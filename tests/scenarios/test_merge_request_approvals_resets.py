@@ -28,11 +28,11 @@ from conformance.suite.arrange.reviews import (
     must_count_only_who_approved,
     must_not_be_approved_by,
     password_of,
-    rules_put_back,
     settled,
     under_review,
     user_id,
 )
+from conformance.suite.arrange.rule_lists import rules_put_back
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.derived import caller_named, is_known
 from conformance.suite.expectations import (

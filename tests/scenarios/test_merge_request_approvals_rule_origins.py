@@ -20,12 +20,12 @@ from conformance.suite.arrange.reviews import (
     must_become,
     naming_only,
     rule_in,
-    rules_put_back,
     settled,
     state_of,
     status_of,
     user_id,
 )
+from conformance.suite.arrange.rule_lists import rules_put_back
 from conformance.suite.context import NotTested, Unmet, current_run
 from conformance.suite.expectations import (
     Caller,

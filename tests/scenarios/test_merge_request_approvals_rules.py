@@ -20,11 +20,11 @@ from conformance.suite.arrange.reviews import (
     naming_only,
     rule_in,
     rule_in_state,
-    rules_put_back,
     state_of,
     user_id,
     username,
 )
+from conformance.suite.arrange.rule_lists import rules_put_back
 from conformance.suite.arrange.unnamed_rules import update_alone
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import (

@@ -39,11 +39,11 @@ from conformance.suite.arrange.reviews import (
     created,
     merge_request_path,
     must_be_approved_by,
-    rules_put_back,
     status_of,
     under_review,
     user_id,
 )
+from conformance.suite.arrange.rule_lists import rules_put_back
 from conformance.suite.expectations import (
     Answer,
     Caller,

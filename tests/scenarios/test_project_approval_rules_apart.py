@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.suite.arrange.approval_rules import by_id, must_stay, others_of, project_rules_path, standings
 from conformance.suite.arrange.places import projects_side_by_side
-from conformance.suite.arrange.reviews import created, fresh_name, naming_only, rule_in, rules_put_back
+from conformance.suite.arrange.reviews import created, fresh_name, naming_only, rule_in
+from conformance.suite.arrange.rule_lists import rules_put_back
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, must, named_otherwise, unchanged, verifies
 

@@ -17,12 +17,12 @@ from conformance.suite.arrange.reviews import (
     given_open,
     merge_request_path,
     rule_in,
-    rules_put_back,
     state_of,
     status_of,
     user_id,
     username,
 )
+from conformance.suite.arrange.rule_lists import rules_put_back
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import Caller, Path, given, given_field, must, verifies, whole_number
 

@@ -16,14 +16,12 @@ from conformance.suite.arrange.reviews import (
     created,
     created_for_two,
     essences,
-    forbid_override_again,
     fresh_name,
-    let_override,
-    may_override_for_now,
     merge_request_path,
     rule_read_back,
     user_id,
 )
+from conformance.suite.arrange.rule_lists import forbid_override_again, let_override, may_override_for_now
 from conformance.suite.context import Unmet
 from conformance.suite.expectations import Caller, Path, given, project_path
 from conformance.suite.per_run import PerRun

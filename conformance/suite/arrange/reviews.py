@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from functools import partial
 from secrets import randbelow, token_hex
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.http.bodies import object_in
 from conformance.results.record import Reason
-from conformance.suite.arrange.approval_settings import OVERRIDES, Settings, given_no_password
+from conformance.suite.arrange.approval_settings import given_no_password
 from conformance.suite.arrange.request_examples import ReadBack, same_path
+from conformance.suite.arrange.rule_lists import is_put_back, let_override, rules_put_back
 from conformance.suite.context import NotTested, Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, must_settle, project_path, whole_number
 from conformance.suite.expectations.words import read_until
-from conformance.suite.per_run import PerRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from conformance.http.exchange import Exchange
     from conformance.suite.arrange.places import Place
     from conformance.suite.arrange.request_examples import Prepared
     from conformance.target import Fixture
@@ -203,128 +200,6 @@ def under_review(maintainer: Caller, merge_request: Path, *approvers: Caller) ->
 # -- rules -------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Made:
-    """What a test is known to have added to a list of rules."""
-
-    numbers: set[Any] = field(default_factory=set)
-    """Numbers of the rules in the answers to creations."""
-    names: set[Any] = field(default_factory=set)
-    """Names that any creation was sent with."""
-
-
-def _watched() -> dict[str, _Made]:
-    """Return a table of lists that are restored; what calls create in these is recorded there from now on."""
-    lists: dict[str, _Made] = {}
-    current_run().client.on_exchange(partial(_watch, lists))
-    return lists
-
-
-#: By the path of a list that is restored afterwards: what the running test has added to it.
-_MADE: PerRun[dict[str, _Made]] = PerRun(_watched)
-
-
-def _watch(lists: Mapping[str, _Made], exchange: Exchange) -> None:
-    """Record what a call creates in the lists that are restored."""
-    call = exchange.call
-    if call.method != "POST" or not lists:
-        return
-    sent, shown = object_in(call.body).get("name"), object_in(exchange.body).get("id")
-    for path, made in lists.items():
-        made.names.update({sent} if isinstance(sent, str) else ())
-        made.numbers.update({shown} if call.path == path and exchange.is_success and isinstance(shown, int) else ())
-
-
-@contextmanager
-def rules_put_back(writer: Caller, rules: Path) -> Iterator[None]:
-    """Delete afterwards every rule that a test added to a list; older rules are left to whoever changes them.
-
-    Those are rules that it created, rules with a name that it sent, and rules that replaced others of their name. Rules
-    that somebody else made since the list was read are kept. If the list cannot be read, the rules that the test is
-    known to have created are deleted.
-    """
-    lists = _MADE()
-    around = lists.get(rules)
-    with current_run().known_reads.before_changes() as holds_again:
-        before = _names(writer, rules)
-    made = lists[rules] = _Made()
-    with _overriding_put_back(writer, rules):
-        try:
-            yield
-        finally:
-            now = _names(writer, rules)
-            lists.pop(rules)
-            if around is not None:  # the test restored the same list around this
-                lists[rules] = around
-            if before is None or now is None:
-                writer.delete_each(rules, made.numbers)
-            else:
-                names = made.names | set(before.values())
-                new = now.keys() - before.keys()
-                own = {number for number in new if number in made.numbers or now[number] in names}
-                answers = writer.delete_each(rules, own)
-                if now.keys() - own == before.keys() and all(answer.is_served for answer in answers):
-                    holds_again()
-
-
-#: The projects whose settings forbid rules in merge requests, and whether the suite allows them for now.
-_FORBIDDING: PerRun[dict[Path, bool]] = PerRun(dict)
-
-
-def _settings_around(rules: Path) -> Path:
-    """Return the path of the project settings of a merge request with these rules."""
-    return Path(rules.partition("/merge_requests/")[0]) / "merge_request_approval_setting"
-
-
-@contextmanager
-def _overriding_put_back(writer: Caller, rules: Path) -> Iterator[None]:
-    """Allow rules in a merge request whose project was seen to forbid them, and forbid them again afterwards."""
-    if may_override_for_now(rules):
-        yield  # a caller around this one has allowed it
-        return
-    if _settings_around(rules) in _FORBIDDING():
-        let_override(writer, rules)
-    try:
-        yield
-    finally:
-        if may_override_for_now(rules):
-            forbid_override_again(writer, rules)
-
-
-def may_override_for_now(rules: Path) -> bool:
-    """Tell whether a merge request may have rules only because the suite allows it, until it is forbidden again."""
-    return _FORBIDDING().get(_settings_around(rules), False)
-
-
-def let_override(writer: Caller, rules: Path) -> Answer | None:
-    """Allow a merge request to have rules; return the answer, or None if no setting forbids it, or it cannot change."""
-    if "/merge_requests/" not in rules:
-        return None
-    settings = Settings(writer, _settings_around(rules))
-    with suppress(Unmet):
-        if settings.is_free(OVERRIDES) and not settings.values()[OVERRIDES]:
-            answer = settings.change(**{OVERRIDES: True})
-            _FORBIDDING()[settings.path] = answer.is_served
-            return answer
-    return None
-
-
-def forbid_override_again(writer: Caller, rules: Path) -> Answer:
-    """Undo `let_override`."""
-    settings = Settings(writer, _settings_around(rules))
-    _FORBIDDING()[settings.path] = False
-    return settings.change(**{OVERRIDES: False})
-
-
-def _names(reader: Caller, rules: Path) -> dict[Any, Any] | None:
-    """Return the names of the rules of a list by number; None when it cannot be read, which other tests report."""
-    try:
-        entries = reader.list(rules).entries
-    except Unmet:
-        return None
-    return {rule.get("id"): rule.get("name") for rule in entries if isinstance(rule, dict)}
-
-
 def created(writer: Caller, rules: Path, **body: Any) -> Rule:
     """Create a rule as a step of a story and return the answer.
 
@@ -333,7 +208,7 @@ def created(writer: Caller, rules: Path, **body: Any) -> Rule:
     named = {} if body.keys() & {"user_ids", "usernames", "group_ids"} else naming(writer)
     wanted = {"name": fresh_name(), "approvals_required": _usual_number(rules), **named, **body}
     answer = writer.post(rules, wanted)
-    if answer.exchange.is_refusal and rules in _MADE() and let_override(writer, rules) is not None:
+    if answer.exchange.is_refusal and is_put_back(rules) and let_override(writer, rules) is not None:
         answer = writer.post(rules, wanted)
     if answer.exchange.is_refusal and "approvals_required" not in body:
         # A service may refuse to require more approvals than there are approvers.
