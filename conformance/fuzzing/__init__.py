@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from conformance.fuzzing.case_adapter import CaseAdapter, without_like_mistakes
+from conformance.fuzzing.case_adapter import CaseAdapter, without_like_mistakes, without_repeated_queries
 from conformance.fuzzing.cases import DrawnCase, Mutation, without_small_steps
 from conformance.fuzzing.corpus import PHASES, Budget, Corpus, Draw
 from conformance.fuzzing.read_back import must_be_stored
@@ -62,7 +62,8 @@ def drawn_for(suite: DrawingSession, operation: Operation) -> list[DrawnCase]:
     wanted = (operation.id, budget)
     if wanted in corpus.given:
         return corpus.given[wanted].cases
-    always = tuple(without_like_mistakes(operation, without_small_steps(corpus.cases(operation, "coverage"))))
+    each_once = without_repeated_queries(operation, without_small_steps(corpus.cases(operation, "coverage")))
+    always = tuple(without_like_mistakes(operation, each_once))
     found = replace(corpus.draw(operation, budget, with_earlier=suite.options.seed is None), coverage=always)
     if operation.has_gateway:
         # A gateway behind the service may answer these: it has a rate limit, and may cost money. Specification: Limits.

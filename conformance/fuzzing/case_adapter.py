@@ -191,6 +191,27 @@ def without_like_mistakes(operation: Operation, cases: Iterable[DrawnCase]) -> l
     return [case for case in found if case.wire not in left_out]
 
 
+def without_repeated_queries(operation: Operation, cases: Iterable[DrawnCase]) -> list[DrawnCase]:
+    """Leave out a call that is wrong in its query if another call has the same mistake beside more parameters.
+
+    Otherwise each wrong value of a parameter is sent twice: with the other parameters, and without them.
+    """
+    adapter, found = CaseAdapter(operation), list(cases)
+    diagnosed = [adapter.diagnose(case) for case in found if not case.is_positive]
+    left_out = {
+        case.wire
+        for case in diagnosed
+        for other in diagnosed
+        if set(case.query) < set(other.query) and _without_query(case) == _without_query(other)
+    }
+    return [case for case in found if case.wire not in left_out]
+
+
+def _without_query(case: DrawnCase) -> tuple[Any, ...]:
+    """Return a case without its query, but with what is wrong in it."""
+    return (case.path_values, case.content, case.mutated)
+
+
 def _values(parameter: Parameter, case: DrawnCase) -> list[Any]:
     """Return the values that a case gives to a parameter; empty when it does not send it."""
     if parameter.place == "body":

@@ -39,8 +39,9 @@ class Front:
     A gateway that sends everybody to its login page, or shows a maintenance page, does so for every call; a service
     gives such an answer only to calls of a kind. In the same way, when a token has expired, or a gateway asks for a
     login, every call with the token gets a 401, even one that was never made before. A 401 for some calls only, or for
-    a repeated call, comes from the service, so each 401 is checked again. The same holds for a 403. A service may give
-    both for what does not exist: then a read of something that no test deletes is not refused.
+    a repeated call, comes from the service, so each 401 is checked, except one that repeats the last answer to the
+    token. The same holds for a 403. A service may give both for what does not exist: then a read of something that no
+    test deletes is not refused.
     A gateway may also serve JSON of its own to every call: then a read that never had an answer of that shape has one,
     and so has a call that was never made before. A gateway that knows no way to the service answers 404: then a read of
     something that no test deletes gets 404 too. A wording of 404 is checked until it is known as the service's.
@@ -64,6 +65,8 @@ class Front:
     """The bodies, without numbers, with which the service itself answers 404."""
     _own: set[str] = field(default_factory=set)
     """Kinds of answers that are known to come from the service itself."""
+    _refused: dict[str, tuple[str, int | None, bytes]] = field(default_factory=dict)
+    """By token that was not served since, the group, status and words of the last refusal by the service itself."""
     _ended: set[str] = field(default_factory=set)
     """Tokens that were refused for everything, by 401 or 403, until the waiting time was over."""
     _stands: bool = False
@@ -92,6 +95,8 @@ class Front:
         call, shape = exchange.call, _shape(exchange)
         if exchange.is_in_place_of_service or not exchange.is_success or call.is_elsewhere:
             return
+        with self._lock:
+            self._refused.pop(token_of(call), None)
         if shape is not None:
             with self._lock:
                 self._shapes[self.place_of(call)].add(shape)
@@ -144,7 +149,11 @@ class Front:
             return False
         token = token_of(call)
         with self._lock:
-            return any(known == token for known, _ in self._served)
+            is_again = self._refused.get(token) == self._refusal(exchange)
+            return not is_again and any(known == token for known, _ in self._served)
+
+    def _refusal(self, exchange: Exchange) -> tuple[str, int | None, bytes]:
+        return (self.place_of(exchange.call), exchange.status, _wording(exchange))
 
     def _as_witnessed(self, exchange: Exchange, send: Callable[[Call], Exchange]) -> Exchange:
         """Repeat a read that was served before, to see who gave an answer; return the answer with that decision."""
@@ -156,6 +165,9 @@ class Front:
         if self._stands:
             self._foreign.update({shape} if shape else ())
             return replace(exchange, is_in_place_of_service=True)
+        if exchange.refuses_caller and not stood:
+            with self._lock:
+                self._refused[token_of(call)] = self._refusal(exchange)
         # The gateway may have gone away between the two calls.
         if call.method not in READING:
             return replace(exchange, is_in_place_of_service=stood)

@@ -14,7 +14,7 @@ from hypothesis.internal.conjecture.provider_conformance import run_conformance_
 
 from conformance.contract import Contract, Operation, Version
 from conformance.fuzzing import Budget, CaseAdapter, Corpus, DrawnCase
-from conformance.fuzzing.case_adapter import without_like_mistakes
+from conformance.fuzzing.case_adapter import without_like_mistakes, without_repeated_queries
 from conformance.fuzzing.cases import without_small_steps
 from conformance.fuzzing.choices import SeededChoices
 from conformance.suite.arrange import ABSENT, Place
@@ -111,6 +111,21 @@ def test_some_of_the_bodies_that_grow_by_one_property_are_left_out(drawn: Any) -
     bodies = [case.body for case in kept if case.is_positive]
     assert {name for body in bodies for name in body} >= {name for case in steps for name in case.body}
     assert max(len(body) for body in bodies) > max(len(case.body) for case in steps)
+
+
+@pytest.mark.parametrize("name", ["listGroupApprovalRules", "downloadGroupRelationsExport"])
+def test_each_wrong_value_in_a_query_is_sent_once(drawn: Any, name: str) -> None:
+    operation, cases = drawn["coverage"][name]
+    kept = without_repeated_queries(operation, cases)
+    assert len(kept) < len(cases)
+    wrong = [case for case in cases if not case.is_positive]
+    # What is left out is in a call that is kept, and what is missing in a call is missing in a kept one.
+    assert {pair for case in wrong for pair in case.query} == {
+        pair for case in kept if not case.is_positive for pair in case.query
+    }
+    adapter = CaseAdapter(operation)
+    diagnosed = [[adapter.diagnose(case).mutated for case in some] for some in (cases, kept)]
+    assert set(diagnosed[0]) == set(diagnosed[1])
 
 
 def test_each_property_of_a_requirement_gets_a_wrong_value_and_once_all_of_them(drawn: Any) -> None:

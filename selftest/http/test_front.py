@@ -191,6 +191,22 @@ def test_403_for_some_calls_is_an_answer_of_the_service() -> None:
     assert service.calls["/user"] == 2
 
 
+@pytest.mark.parametrize(("status", "refusal"), [(401, UNKNOWN), (403, FORBIDDEN)], ids=[401, 403])
+def test_a_refusal_is_checked_once_until_the_token_is_served_again(status: int, refusal: bytes) -> None:
+    """What is served once more may be followed by a refusal of everything."""
+    service = Service(refusal, lambda _, path: path.startswith("/no"))
+    with serving(service) as server, client_of(server.base_url) as client:
+        client.tell_apart(lambda call: call.path.rpartition("/")[0])
+        client.send(MAINTAINER, "GET", "/yes/1")
+        assert [client.send(MAINTAINER, "PUT", f"/no/{number}").status for number in range(3)] == [status] * 3
+        assert service.calls["/yes/1"] == 2
+        assert client.send(MAINTAINER, "PUT", "/nowhere/1").status == status  # of another operation
+        assert service.calls["/yes/1"] == 3
+        assert client.send(MAINTAINER, "PUT", "/yes/2").status == 200
+        assert client.send(MAINTAINER, "PUT", "/nowhere/2").status == status
+    assert service.calls["/yes/1"] == 4
+
+
 @pytest.mark.parametrize("refusal", [UNKNOWN, FORBIDDEN], ids=[401, 403])
 def test_a_refusal_of_all_that_was_deleted_or_never_existed_is_an_answer_of_the_service(refusal: bytes) -> None:
     known = {"/projects/1/rules", "/projects/1/settings"}
