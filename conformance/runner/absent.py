@@ -85,7 +85,8 @@ def look_for_absent(run: Run, plan: Plan, write: Callable[[Check], None]) -> Non
         raise TargetError(
             f"Nothing of this API is there: {run.profile.redacted()['base_url']} answers each operation with 404, "
             "405 or 501. base_url is the address above /api/v4. If it is right, check the numbers of the fixtures, "
-            "and that the actors may see them."
+            "and that the actors may see them. A gateway that does not reach the service may answer like this as well: "
+            "then run again later."
         )
     run.absences.tell_of_each(partial(_say_absent, run, plan, write))
 
