@@ -256,6 +256,20 @@ def path_of_a_subgroup_names_nothing(service: Service) -> None:
     naming(service, "find_group", lambda find, reference: None if "/" in reference else find(reference))
 
 
+@fault("conventions.group-id.encoded-subgroup-path")
+def path_of_a_subgroup_downloads_the_file_of_the_group_around_it(service: Service) -> None:
+    """Only downloads use the part before the slash of a subgroup's path."""
+
+    def make(subject: Any) -> Any:
+        def found(route: Any, caller: Any, reference: str) -> Any:
+            is_cut = is_route(route, "GET /groups/:id/export_relations/download")
+            return subject(route, caller, reference.partition("/")[0] if is_cut else reference)
+
+        return found
+
+    around(service.access, "subject", make)
+
+
 @fault("conventions.project-id.names-no-group")
 def path_of_a_group_names_a_project(service: Service) -> None:
     """The path of a group identifies the first project in it."""
