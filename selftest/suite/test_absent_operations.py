@@ -249,6 +249,24 @@ def test_if_a_group_is_locked_another_group_is_used(judged: Judge) -> None:
     assert owed["approval-settings.group.update.allow-author-approval.is-boolean"]["verdict"] == "passed"
 
 
+def test_a_setting_that_is_locked_everywhere_opens_nothing_but_what_is_about_it(judged: Judge) -> None:
+    service = prepared_service(version="17.7")
+    settings, fixed = service.approval_settings, "selective_code_owner_removals"
+    present, change = settings.present, settings.change
+
+    def locked(subject: Any, setting: Any) -> Any:
+        return {**present(subject, setting), **({"locked": True} if setting.value == fixed else {})}
+
+    def unless_locked(subject: Any, wanted: Any) -> None:
+        change(subject, {setting: value for setting, value in wanted.items() if setting.value != fixed})
+
+    settings.present, settings.change = locked, unless_locked  # type: ignore[method-assign]
+    _, text, rows = judged(service, "--area", "approval-settings", *_DRAWS)
+    opened = precondition_not_met({name: row for name, row in rows.items() if row["level"] == "must"})
+    assert opened, text[-3000:]
+    assert [one for one in opened if ".selective-code-owner-removals" not in one] == []
+
+
 def test_a_replacement_fixture_can_verify_a_requirement_and_never_fail_it(judged: Judge) -> None:
     service = prepared_service(version="17.7")
     _lock(service, "group")
