@@ -238,6 +238,22 @@ def answer_shows_the_old_values(service: Service) -> None:
     altering(service, f"PUT {PATHS['group']}", old)
 
 
+@fault("approval-settings.group.update.leaves-other-groups")
+def subgroup_writes_the_group_around_it(service: Service) -> None:
+    """Settings of a group inside another one are also stored for that one; nothing is passed on inwards."""
+    area = service.approval_settings
+    change = area.change
+
+    def upwards(subject: Any, wanted: Any) -> None:
+        change(subject, wanted)
+        around = service.identities.groups.get(subject.parent_id) if isinstance(subject, Group) else None
+        for setting, value in wanted.items() if around else ():
+            area.values[area._key(around, setting)] = value
+
+    area.change = upwards
+    area.inherited = lambda *_: None  # type: ignore[method-assign]
+
+
 @fault("approval-settings.project.update.leaves-its-group")
 def project_writes_its_group(service: Service) -> None:
     """Settings of a project are also stored for its group."""
