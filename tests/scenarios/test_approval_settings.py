@@ -326,6 +326,13 @@ def test_several_settings_are_updated_together(several: str, settings: Settings)
             shown = settings.values()
             found = {name: shown[name] for name in names}
             must(found == wanted, f"{wanted}", f"{found}")
+        # All that exclude each other in no sentence, at once; whether others exclude each other is open.
+        shown = settings.values()
+        beside = (REAUTHENTICATION,) if shown[SELECTIVE] else (REAUTHENTICATION, RETAIN)
+        together = {name: not shown[name] for name in settings.free() if name in (*names, *beside)}
+        if settings.change(**together).is_served:
+            found = {name: value for name, value in settings.values().items() if name in together}
+            must(found == together, f"{together}", f"{found}")
 
 
 @at_both_places(

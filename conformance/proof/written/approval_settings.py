@@ -91,6 +91,21 @@ for place, kind in KINDS.items():
         )
     )
 
+    def reauthentication_alone(service: Service, kind: type = kind) -> None:
+        def stored(_: Any, wanted: Any) -> Any:
+            only = Setting.REQUIRE_REAUTHENTICATION
+            return {only: wanted[only]} if only in wanted else wanted
+
+        changing(service, kind, stored)
+
+    fault(f"approval-settings.{place}.update.several")(
+        named(
+            f"beside_reauthentication_a_{place}_stores_nothing",
+            "An update that has require_reauthentication_to_approve stores only this setting.",
+            reauthentication_alone,
+        )
+    )
+
     def author_moves_committer(service: Service, kind: type = kind) -> None:
         def both(_: Any, wanted: Any) -> Any:
             value = wanted.get(Setting.ALLOW_OVERRIDES)
