@@ -242,11 +242,10 @@ def test_usernames_name_users_beside_those_named_by_number(
     approver: Caller,
     second_approver: Caller,
 ) -> None:
-    """Both lists are combined, and a user named in both is not lost."""
+    """Both lists are combined, and neither a user named in both nor a group beside them is lost."""
     first, second, third = user_id(approver), user_id(second_approver), user_id(maintainer)
     both_names = [username(maintainer), username(second_approver)]
     groups = [one.id for one in current_run().profile.fixtures.get("approver_group", ())[:1]]
-    left_to_others("project-approval-rules.create.group-ids")  # unless the profile names a group
     by_name = created(maintainer, project_rules, usernames=[username(second_approver)])
     given_owed(maintainer, bool(numbers(by_name, "users")), "usernames, which came with 15.8")
     with verifies("project-approval-rules.versions.usernames", "project-approval-rules.create.usernames"):
@@ -256,10 +255,7 @@ def test_usernames_name_users_beside_those_named_by_number(
     with verifies("project-approval-rules.create.user-ids-and-usernames", go_on=True):
         lists = {"user_ids": [first, second], "usernames": both_names, "group_ids": groups}
         both = created(maintainer, project_rules, **lists)
-        if groups:
-            with verifies("project-approval-rules.create.group-ids", go_on=True):
-                by_id(maintainer, project_rules, both["id"]).must_name(groups=groups)
-        by_id(maintainer, project_rules, both["id"]).must_name(users=[first, second, third])
+        by_id(maintainer, project_rules, both["id"]).must_name(users=[first, second, third], groups=groups)
         body = {"name": fresh_name(), "approvals_required": 1, "user_ids": [first], "usernames": []}
         none_by_name = maintainer.post(project_rules, body)
         if none_by_name.is_served:  # a service may refuse an empty list

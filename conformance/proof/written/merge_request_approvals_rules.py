@@ -194,7 +194,7 @@ def usernames_hide_user_ids(service: Service) -> None:
     )
 
 
-@fault("merge-request-approvals.rules.create.groups")
+@fault("merge-request-approvals.rules.create.usernames")
 def usernames_hide_groups(service: Service) -> None:
     """If usernames are sent, group_ids are ignored."""
     parameters(

@@ -140,7 +140,7 @@ def usernames_give_way_to_numbers(service: Service) -> None:
     created_from(service, lambda wanted: replace(wanted, usernames=None) if wanted.user_ids else wanted)
 
 
-@fault("project-approval-rules.create.group-ids")
+@fault("project-approval-rules.create.user-ids-and-usernames")
 def groups_give_way_to_usernames(service: Service) -> None:
     """A creation with usernames and groups uses only the usernames."""
     created_from(service, lambda wanted: replace(wanted, group_ids=None) if wanted.usernames else wanted)
