@@ -27,6 +27,8 @@ _MOST_WORDINGS = 30
 _LONGEST_WORDING = 300
 #: The paths of a project or group, and of its lists and settings.
 _LASTING = re.compile("/[a-z_]+(/[^/]+(/[a-z_]+)?)?")
+#: The path at which services of this kind show whose token it is.
+_CALLER = "/user"
 _NUMBER = re.compile(rb"[0-9a-f-]*[0-9][0-9a-f-]*")
 #: A group of calls with more shapes of answers than this has any number of them, so a new one says nothing.
 _MOST_SHAPES = 8
@@ -41,7 +43,7 @@ class Front:
     login, every call with the token gets a 401, even one that was never made before. A 401 for some calls only, or for
     a repeated call, comes from the service, so each 401 is checked, except one that repeats the last answer to the
     token. The same holds for a 403. A service may give both for what does not exist: then a read of something that no
-    test deletes is not refused.
+    test deletes, or of the caller, is not refused.
     A gateway may also serve JSON of its own to every call: then a read that never had an answer of that shape has one,
     and so has a call that was never made before. A gateway that knows no way to the service answers 404: then a read of
     something that no test deletes gets 404 too. A wording of 404 is checked until it is known as the service's.
@@ -215,8 +217,9 @@ class Front:
             return _shape(seen) == shape == _shape(send(_never_asked(witness)))
         if seen.refuses_caller:
             # A service may refuse what is unknown to it, and what was read before may have been deleted since.
-            lasting = self._lasting.get(token_of(witness))
-            others = [_never_asked(witness), *([] if lasting is None else [lasting])]
+            # Who calls is known while the token is good, also where no read was kept that no test deletes.
+            lasting = self._lasting.get(token_of(witness), replace(witness, path=_CALLER, query={}))
+            others = [_never_asked(witness), lasting]
             return all(send(other).status == seen.status for other in others)
         return not seen.is_of_gateway and self._is_odd(seen)
 

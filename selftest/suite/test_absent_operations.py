@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.proof.foreign.registry import instead
+from conformance.proof.tampering import afterwards
+from conformance.proof.written.approval_rules import others_of, stored
+from conformance.proof.written.group_approval_rules import group_rules
 from conformance.reference import Choices, EmbeddedServer, Service
 from conformance.reference.errors import ApiError, ForbiddenError, NoRouteError, WrongMethodError
 from conformance.reference.http import Response, no_content
@@ -247,6 +250,40 @@ def test_if_a_group_is_locked_another_group_is_used(judged: Judge) -> None:
     owed = {name: row for name, row in rows.items() if row["level"] == "must"}
     assert precondition_not_met(owed) == [], text[-3000:]
     assert owed["approval-settings.group.update.allow-author-approval.is-boolean"]["verdict"] == "passed"
+
+
+def test_rules_that_are_never_listed_do_not_make_for_ever_more(judged: Judge) -> None:
+    """Nothing removes the rules of a group, and a run that waits for them to show must end."""
+    service = prepared_service(version="17.7")
+    made: list[int] = []
+
+    def third_is_lost(rule: Any, *_: Any) -> None:
+        made.append(rule.id)
+        if len(list(others_of(service, rule))) > 1:
+            del stored(service)[rule.id]
+
+    afterwards(group_rules(service), "create_rule", third_is_lost)
+    _, text, rows = judged(service, "--requirement", "group-approval-rules.pages", *_DRAWS)
+    assert rows["group-approval-rules.pages"]["reason"] == "precondition not met", text[-3000:]
+    assert 2 < len(made) < 20
+
+
+def test_a_setting_that_is_locked_everywhere_opens_nothing_but_what_is_about_it(judged: Judge) -> None:
+    service = prepared_service(version="17.7")
+    settings, fixed = service.approval_settings, "selective_code_owner_removals"
+    present, change = settings.present, settings.change
+
+    def locked(subject: Any, setting: Any) -> Any:
+        return {**present(subject, setting), **({"locked": True} if setting.value == fixed else {})}
+
+    def unless_locked(subject: Any, wanted: Any) -> None:
+        change(subject, {setting: value for setting, value in wanted.items() if setting.value != fixed})
+
+    settings.present, settings.change = locked, unless_locked  # type: ignore[method-assign]
+    _, text, rows = judged(service, "--area", "approval-settings", *_DRAWS)
+    opened = precondition_not_met({name: row for name, row in rows.items() if row["level"] == "must"})
+    assert opened, text[-3000:]
+    assert [one for one in opened if ".selective-code-owner-removals" not in one] == []
 
 
 def test_a_replacement_fixture_can_verify_a_requirement_and_never_fail_it(judged: Judge) -> None:

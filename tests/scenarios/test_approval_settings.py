@@ -196,6 +196,7 @@ def test_selective_removals_hold_where_no_approvals_are_kept(
 )
 def test_selective_removals_beside_kept_approvals_are_noted(beside: str, settings: Settings) -> None:
     """The text excludes the pair and does not say how: refused, dropped, or stored without effect."""
+    left_to_others("errors.refusal.changes-nothing")  # unless one of the settings is locked
     given_free(settings, RETAIN, SELECTIVE)
     before = settings.values()[COMMITTER]
     settings.without_selective_removals()
@@ -325,6 +326,13 @@ def test_several_settings_are_updated_together(several: str, settings: Settings)
             shown = settings.values()
             found = {name: shown[name] for name in names}
             must(found == wanted, f"{wanted}", f"{found}")
+        # All that exclude each other in no sentence, at once; whether others exclude each other is open.
+        shown = settings.values()
+        beside = (REAUTHENTICATION,) if shown[SELECTIVE] else (REAUTHENTICATION, RETAIN)
+        together = {name: not shown[name] for name in settings.free() if name in (*names, *beside)}
+        if settings.change(**together).is_served:
+            found = {name: value for name, value in settings.values().items() if name in together}
+            must(found == together, f"{together}", f"{found}")
 
 
 @at_both_places(

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from conformance.suite.arrange.approval_settings import RETAIN, SELECTIVE, Settings, at_both_places
-from conformance.suite.context import Unmet
-from conformance.suite.expectations import given, left_to_others, must_settle, observe, unchanged, verifies
+from conformance.suite.context import Unmet, current_run
+from conformance.suite.expectations import (
+    Path,
+    given,
+    group_path,
+    left_to_others,
+    must_settle,
+    observe,
+    unchanged,
+    verifies,
+)
 
 if TYPE_CHECKING:
     import pytest
@@ -106,6 +116,7 @@ def test_an_update_inside_a_group_leaves_the_group_and_what_a_locked_one_answers
     request: pytest.FixtureRequest,
 ) -> None:
     """What a group passes on is a copy. The group was written first, so that both may share one value by now."""
+    left_to_others("conventions.group-id.encoded-subgroup-path")  # unless both have values of their own
     try:
         inside: Settings = request.getfixturevalue("inner_settings")
     except Unmet:
@@ -126,7 +137,22 @@ def test_an_update_inside_a_group_leaves_the_group_and_what_a_locked_one_answers
             inner = inside.entries()[name]
             with unchanged(outer_settings.values, "the settings of the group around"):
                 answer = inside.change(**{name: not inner["value"]})
+                if answer.is_served and inner["value"] is not value and not inner.get("locked"):
+                    # The group has the value that was written just now: only the other one would show in it.
+                    inside.change(**{name: inner["value"]})
+            by_path = named_by_its_path(inside) if place == "group" and value is moves[-1][1] else None
+            if by_path is not None and inside.values()[name] is not value:
+                with verifies("conventions.group-id.encoded-subgroup-path", go_on=True):
+                    by_path.must_show(name, value=not value)
             if inner.get("locked"):
                 now = "moves" if inside.values()[name] != inner["value"] else "stays"
                 told = f"updating a locked setting answers {answer.status}, and the value {now}"
     observe(locked_answer, told)
+
+
+def named_by_its_path(inside: Settings) -> Settings | None:
+    """Return the settings of the subgroup, named by its path; None if the profile does not give it."""
+    subgroup = current_run().profile.first("subgroup")
+    if subgroup is None or not subgroup.get("path"):
+        return None
+    return replace(inside, path=Path(inside.path.replace(group_path(subgroup), f"/groups/{subgroup.encoded_path}")))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
 from conformance.suite.arrange.code_completion import CHECK
+from conformance.suite.arrange.exports import export_of
 from conformance.suite.arrange.reviews import approvals_put_back, given_open, merge_request_path, under_review
+from conformance.suite.context import Unmet
 from conformance.suite.derived import administrators
-from conformance.suite.expectations import given_field, group_path, verifies
+from conformance.suite.expectations import given_field, verifies
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
@@ -21,8 +24,12 @@ NO_PROJECT = "conformance-no-such-group/conformance-no-such-project"
 
 @pytest.mark.calls_area("group-relations-export")
 def test_scheduling_an_export_answers_202(owner: Caller, export_group: Fixture) -> None:
+    """A service may refuse a second export while one runs: that of an earlier test is waited for."""
+    export = export_of(owner, export_group, "")
+    with suppress(Unmet):
+        export.quiet()
     with verifies("errors.scheduled-export"):
-        owner.post(group_path(export_group) / "export_relations").must_be(202)
+        export.accepted().must_be(202)
 
 
 @pytest.mark.calls_area("merge-request-approvals")

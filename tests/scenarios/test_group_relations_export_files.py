@@ -320,6 +320,9 @@ def test_the_export_of_a_group_inside_or_beside_leaves_the_file_of_a_group(
             another.quiet()
             another.accepted(batched=False)
             another.quiet()
+        if "/" in str(other.get("path")):
+            with verifies("conventions.group-id.encoded-subgroup-path", go_on=True):
+                must_have_one_file(another, other, texts)
         with verifies("group-relations-export.download.belongs-to-its-group"):
             file = export.download()
             lost = [text for text in texts if file.is_served and not lines_with(text, lines_of(file))]
@@ -329,6 +332,24 @@ def test_the_export_of_a_group_inside_or_beside_leaves_the_file_of_a_group(
                 f"none of {lost}",
                 file.exchange,
             )
+
+
+def must_have_one_file(inner: Export, group: Fixture, texts: list[str]) -> None:
+    """Expect the file of a group inside another one under its path too, and not that of the group around it.
+
+    Whether its own file shows what it inherits is open, and so is whether there is a file without objects.
+    """
+    for named in inner.named_by_path(group):
+        expected = "by the path of the group the file that is downloaded by its number"
+        has_one = partial(show_the_same, (inner, named), texts)
+        must_settle(has_one, expected, lambda: "another one, or only one of them", within=1)
+
+
+def show_the_same(exports: tuple[Export, ...], texts: list[str]) -> bool:
+    """Tell whether the same texts are in the file of each export, or none of them has a file."""
+    files = [export.download() for export in exports]
+    shown = [file.is_served and [text for text in texts if lines_with(text, lines_of(file))] for file in files]
+    return all(one == shown[0] for one in shown)
 
 
 def test_two_groups_that_are_exported_at_once_have_files_of_their_own(

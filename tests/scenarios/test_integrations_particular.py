@@ -115,11 +115,14 @@ def test_a_switchable_issue_tracker_is_off_unless_it_is_told_to_be_active(
 ) -> None:
     path, slug = integrations_path(maintainer, project), slug_of(switchable_integration)
     settings = {name: value for name, value in settings_of(switchable_integration).items() if name != "active"}
+    older = older_path(maintainer, project)
+    left_to_others("integrations.alias.lists-the-same")  # unless it can be switched off
     with borrowed(maintainer, path, switchable_integration):
         silent = maintainer.put(path / slug, settings)
         untold = maintainer.whole_list(path)
         told = maintainer.put(path / slug, {**settings, "active": True})
         listed = maintainer.whole_list(path)
+        was_under_it = older is not None and slug in slugs_under(maintainer, older)
         # Settings that cannot be saved either way show nothing; those saved with active must be saved without it too.
         given(silent.is_served or told.is_served, f"the settings of {slug} are refused with active and without it")
         with verifies("integrations.parameters.active.default", go_on=True):
@@ -131,6 +134,10 @@ def test_a_switchable_issue_tracker_is_off_unless_it_is_told_to_be_active(
             beside = text_beside(switchable_integration)
             maintainer.put(path / slug, {**settings, **beside, "active": False}).given_served()
             maintainer.whole_list(path).must_not_contain(slug=slug, after=listed)
+        if older is not None and was_under_it:
+            with verifies("integrations.alias.lists-the-same", go_on=True):
+                still = slug in slugs_under(maintainer, older)
+                must(not still, f"no entry with slug = {slug}, as under the newer name", "it is listed")
         with verifies("integrations.parameters.active.default", go_on=True):
             # With its stored value and its default it stays off.
             again = maintainer.put(path / slug, {**settings, **beside}).is_served
@@ -153,6 +160,13 @@ def test_a_switchable_issue_tracker_is_off_unless_it_is_told_to_be_active(
         older = older_path(maintainer, project)
         if older is not None and told.is_served:
             must_be_switched_by_the_older_name(maintainer, path, older / slug, settings)
+
+
+def slugs_under(caller: Caller, path: Path) -> list[object]:
+    """Return the slugs of a list under the older name; none if it is not served, or is no list."""
+    answer = caller.follow(caller.get(path))
+    entries = answer.given_json() if answer.is_served else []
+    return [entry.get("slug") for entry in entries if isinstance(entry, dict)]
 
 
 def must_be_switched_by_the_older_name(caller: Caller, path: Path, older: Path, settings: dict[str, Any]) -> None:

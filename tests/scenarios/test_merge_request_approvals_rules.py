@@ -181,12 +181,15 @@ def test_a_created_rule_has_the_approvers_sent_by_username(
     second_approver: Caller,
 ) -> None:
     first, second = user_id(approver), user_id(second_approver)
+    groups = [one.id for one in current_run().profile.fixtures.get("approver_group", ())[:1]]
     with verifies("merge-request-approvals.rules.create.usernames", go_on=True):
         rule = created(maintainer, merge_request_rules, usernames=[username(second_approver)])
         must_name(maintainer, merge_request_rules, rule, [second], [])
         # An approver in both lists is named, whichever list counts.
-        rule = created(maintainer, merge_request_rules, user_ids=[second], usernames=[username(second_approver)])
-        must_name(maintainer, merge_request_rules, rule, [second], [])
+        # So are groups beside them.
+        lists = {"user_ids": [second], "usernames": [username(second_approver)], "group_ids": groups}
+        rule = created(maintainer, merge_request_rules, **lists)
+        must_name(maintainer, merge_request_rules, rule, [second], groups)
     with verifies("merge-request-approvals.rules.create.user-ids-and-usernames"):
         names = [username(maintainer), username(second_approver)]
         rule = created(maintainer, merge_request_rules, user_ids=[first, second], usernames=names)

@@ -242,9 +242,10 @@ def test_usernames_name_users_beside_those_named_by_number(
     approver: Caller,
     second_approver: Caller,
 ) -> None:
-    """Both lists are combined, and a user named in both is not lost."""
+    """Both lists are combined, and neither a user named in both nor a group beside them is lost."""
     first, second, third = user_id(approver), user_id(second_approver), user_id(maintainer)
     both_names = [username(maintainer), username(second_approver)]
+    groups = [one.id for one in current_run().profile.fixtures.get("approver_group", ())[:1]]
     by_name = created(maintainer, project_rules, usernames=[username(second_approver)])
     given_owed(maintainer, bool(numbers(by_name, "users")), "usernames, which came with 15.8")
     with verifies("project-approval-rules.versions.usernames", "project-approval-rules.create.usernames"):
@@ -252,8 +253,9 @@ def test_usernames_name_users_beside_those_named_by_number(
         must(second in shown, f"user {second} in the answer", str(shown))
         by_id(maintainer, project_rules, by_name["id"]).must_name(users=[second])
     with verifies("project-approval-rules.create.user-ids-and-usernames", go_on=True):
-        both = created(maintainer, project_rules, user_ids=[first, second], usernames=both_names)
-        by_id(maintainer, project_rules, both["id"]).must_name(users=[first, second, third])
+        lists = {"user_ids": [first, second], "usernames": both_names, "group_ids": groups}
+        both = created(maintainer, project_rules, **lists)
+        by_id(maintainer, project_rules, both["id"]).must_name(users=[first, second, third], groups=groups)
         body = {"name": fresh_name(), "approvals_required": 1, "user_ids": [first], "usernames": []}
         none_by_name = maintainer.post(project_rules, body)
         if none_by_name.is_served:  # a service may refuse an empty list

@@ -91,6 +91,21 @@ for place, kind in KINDS.items():
         )
     )
 
+    def reauthentication_alone(service: Service, kind: type = kind) -> None:
+        def stored(_: Any, wanted: Any) -> Any:
+            only = Setting.REQUIRE_REAUTHENTICATION
+            return {only: wanted[only]} if only in wanted else wanted
+
+        changing(service, kind, stored)
+
+    fault(f"approval-settings.{place}.update.several")(
+        named(
+            f"beside_reauthentication_a_{place}_stores_nothing",
+            "An update that has require_reauthentication_to_approve stores only this setting.",
+            reauthentication_alone,
+        )
+    )
+
     def author_moves_committer(service: Service, kind: type = kind) -> None:
         def both(_: Any, wanted: Any) -> Any:
             value = wanted.get(Setting.ALLOW_OVERRIDES)
@@ -236,6 +251,22 @@ def answer_shows_the_old_values(service: Service) -> None:
         response.content = before[request.group.id]
 
     altering(service, f"PUT {PATHS['group']}", old)
+
+
+@fault("approval-settings.group.update.leaves-other-groups")
+def subgroup_writes_the_group_around_it(service: Service) -> None:
+    """Settings of a group inside another one are also stored for that one; nothing is passed on inwards."""
+    area = service.approval_settings
+    change = area.change
+
+    def upwards(subject: Any, wanted: Any) -> None:
+        change(subject, wanted)
+        around = service.identities.groups.get(subject.parent_id) if isinstance(subject, Group) else None
+        for setting, value in wanted.items() if around else ():
+            area.values[area._key(around, setting)] = value
+
+    area.change = upwards
+    area.inherited = lambda *_: None  # type: ignore[method-assign]
 
 
 @fault("approval-settings.project.update.leaves-its-group")

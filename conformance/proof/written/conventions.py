@@ -256,6 +256,30 @@ def path_of_a_subgroup_names_nothing(service: Service) -> None:
     naming(service, "find_group", lambda find, reference: None if "/" in reference else find(reference))
 
 
+def cutting_paths_short(service: Service, key: str) -> None:
+    """Let one operation use only the part before the slash of a subgroup's path."""
+
+    def make(subject: Any) -> Any:
+        def found(route: Any, caller: Any, reference: str) -> Any:
+            return subject(route, caller, reference.partition("/")[0] if is_route(route, key) else reference)
+
+        return found
+
+    around(service.access, "subject", make)
+
+
+@fault("conventions.group-id.encoded-subgroup-path")
+def path_of_a_subgroup_downloads_the_file_of_the_group_around_it(service: Service) -> None:
+    """Only downloads cut the path of a subgroup short."""
+    cutting_paths_short(service, "GET /groups/:id/export_relations/download")
+
+
+@fault("conventions.group-id.encoded-subgroup-path")
+def path_of_a_subgroup_shows_the_settings_of_the_group_around_it(service: Service) -> None:
+    """Only reading settings cuts the path of a subgroup short."""
+    cutting_paths_short(service, f"GET {GROUP_SETTINGS}")
+
+
 @fault("conventions.project-id.names-no-group")
 def path_of_a_group_names_a_project(service: Service) -> None:
     """The path of a group identifies the first project in it."""

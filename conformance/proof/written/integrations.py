@@ -295,6 +295,17 @@ def the_older_name_forgets_the_last(service):
     answered_at(service, f"GET {OLDER}", lambda q, r: ok(r.content[:-1]))
 
 
+@fault("integrations.alias.lists-the-same")
+def the_older_name_lists_inactive_ones(service):
+    """The list under the older name includes inactive integrations."""
+    area = service.integrations
+
+    def everything(request, _):
+        return ok([area.present_entry(one) for one in area.known.values() if one.project_id == request.project.id])
+
+    answered_at(service, f"GET {OLDER}", everything)
+
+
 @fault("integrations.alias.read")
 def the_older_name_reads_nothing(service):
     """Reading an integration by the older name answers 204."""

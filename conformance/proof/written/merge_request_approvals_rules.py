@@ -194,6 +194,16 @@ def usernames_hide_user_ids(service: Service) -> None:
     )
 
 
+@fault("merge-request-approvals.rules.create.usernames")
+def usernames_hide_groups(service: Service) -> None:
+    """If usernames are sent, group_ids are ignored."""
+    parameters(
+        service,
+        f"POST {RULES}",
+        lambda values: {k: v for k, v in values.items() if k != "group_ids" or "usernames" not in values},
+    )
+
+
 # -- copies -----------------------------------------------------------------------------------------------------
 
 

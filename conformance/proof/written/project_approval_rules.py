@@ -140,6 +140,12 @@ def usernames_give_way_to_numbers(service: Service) -> None:
     created_from(service, lambda wanted: replace(wanted, usernames=None) if wanted.user_ids else wanted)
 
 
+@fault("project-approval-rules.create.user-ids-and-usernames")
+def groups_give_way_to_usernames(service: Service) -> None:
+    """A creation with usernames and groups uses only the usernames."""
+    created_from(service, lambda wanted: replace(wanted, group_ids=None) if wanted.usernames else wanted)
+
+
 @fault("project-approval-rules.create.applies-to-all-protected-branches.default")
 def flag_is_on_by_default(service: Service) -> None:
     """A rule that is created without the flag applies to every protected branch."""
