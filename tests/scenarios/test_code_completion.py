@@ -317,6 +317,7 @@ def paths_of_no_project(path: str) -> list[str]:
         f"{UNKNOWN_PATH.partition('/')[0]}/{last}",
         f"{UNKNOWN_PATH.partition('/')[0]}/{path}",
         f"{path}-conformance-none",
+        f"{path}/conformance-none",
         f"{around.partition('/')[0]}/conformance-none/{last}",
         # In a search, an underscore may match any character.
         *([f"{around}/{last[0]}_{last[2:]}"] if last[1:2].isalnum() else []),

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import altering, around
+from conformance.proof.tampering import altering, around, handling
 from conformance.proof.written.approvals_answers import sent_in
 from conformance.proof.written.merge_request_approvals import MERGE_REQUEST, RULES
-from conformance.reference.errors import StatedError
+from conformance.reference.errors import InvalidError, StatedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -207,3 +207,21 @@ def approval_of_a_commit_outlives_a_reset(service: Service) -> None:
         return late
 
     around(approvals, "clear_approvals", make)
+
+
+@fault("merge-request-approvals.approve.other-sha-conflicts")
+def another_commit_is_invalid_by_the_path(service: Service) -> None:
+    """If the project is named by its path, another commit is refused as invalid input, and not as a conflict."""
+
+    def make(handler: Any) -> Any:
+        def approving(request: Request) -> Any:
+            try:
+                return handler(request)
+            except StatedError as error:
+                if request.path["id"].isdigit():
+                    raise
+                raise InvalidError("sha is not the HEAD", parameter="sha") from error
+
+        return approving
+
+    handling(service, f"POST {MERGE_REQUEST}/approve", make)

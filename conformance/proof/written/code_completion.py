@@ -254,6 +254,19 @@ def unknown_project_is_forbidden(service: Service) -> None:
     answering(service, 403, lambda path: "no-such" in path)
 
 
+@fault("code-completion.enabled.unknown-project")
+def what_follows_the_path_of_a_project_does_not_count(service: Service) -> None:
+    """A path that goes on behind that of a project is taken for it."""
+    area = service.code_completion
+    check, find = area.check, service.identities.find_project
+
+    def lenient(caller: Any, path: str) -> None:
+        around = path.rpartition("/")[0]
+        check(caller, around if find(path) is None and find(around) is not None else path)
+
+    area.check = lenient  # type: ignore[method-assign] # that is what a fault does
+
+
 @fault("code-completion.enabled.answers")
 def readable_project_answers_409(service: Service) -> None:
     """A known project answers 409."""

@@ -226,6 +226,17 @@ def refused_without_webhook_and_listed_all_the_same(service):
 # -- stored values and defaults ----------------------------------------------------------------------------------------
 
 
+@fault("integrations.parameters.recipients.text")
+def the_first_recipient_is_the_only_one(service):
+    """Of several recipients the first is kept."""
+
+    def first_alone(values, *_):
+        recipients = str(values.get("recipients", "")).replace(",", " ").split()
+        return {**values, "recipients": recipients[0]} if recipients else values
+
+    afterwards(service.integrations, "read", first_alone)
+
+
 @fault("integrations.parameters.channel.text")
 def a_channel_is_never_changed(service):
     """A channel is never changed."""
