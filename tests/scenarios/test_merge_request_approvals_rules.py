@@ -21,6 +21,7 @@ from conformance.suite.arrange.reviews import (
     rule_in,
     rule_in_state,
     state_of,
+    unusual_name,
     user_id,
     username,
 )
@@ -139,9 +140,14 @@ def test_a_created_rule_is_found_wherever_rules_are_shown(
         if again.is_served:
             again.must_hold(approval_rules_overwritten=True)
         # The rules of the project stay overwritten when there is a second rule.
-        second = {"name": fresh_name(), "approvals_required": 1, "user_ids": [user_id(approver)]}
-        if maintainer.post(merge_request_rules, second).is_served:
+        second = {"name": unusual_name(), "approvals_required": 1, "user_ids": [user_id(approver)]}
+        beside = maintainer.post(merge_request_rules, second)
+        if beside.is_served:
             maintainer.get(path / "approval_state").given_served().must_hold(approval_rules_overwritten=True)
+    with verifies("merge-request-approvals.rules.create.name-and-number"):
+        # Which characters a name may have is open; an accepted name is stored.
+        if beside.is_served:
+            beside.must_hold(name=second["name"])
 
 
 def test_name_and_number_are_all_that_a_creation_needs(
