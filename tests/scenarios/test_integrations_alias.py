@@ -261,8 +261,10 @@ def test_what_is_done_by_the_older_name_shows_by_the_newer_one(
                 at = named_otherwise(path, project, maintainer) if wanted else older
                 must_have_flags(maintainer, at, slug, sent)
         for one in dict.fromkeys((older, named_otherwise(older, project, maintainer))):
-            through(maintainer, "PUT", one / slug, json=settings).given_served()
+            through(maintainer, "PUT", one / slug, json={**settings, **sent}).given_served()
             listed, before = maintainer.whole_list(path), maintainer.get(path / slug)
+            with verifies("integrations.alias.set-up-shows", go_on=True):
+                listed.must_contain(slug=slug, **sent)  # the second time, it was disabled before
             with verifies("integrations.alias.disable-shows"):
                 through(maintainer, "DELETE", one / slug).given_served()
                 maintainer.whole_list(path).must_not_contain(slug=slug, after=listed)

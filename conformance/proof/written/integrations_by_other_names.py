@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import around, beforehand, handling, is_number
+from conformance.proof.tampering import around, beforehand, handling, is_number, sent
 from conformance.reference.http import ok
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from conformance.reference import Service
     from conformance.reference.areas.integrations import Integration
+    from conformance.reference.http import Request
 
 OLDER, NEWER = "/projects/:id/services", "/projects/:id/integrations"
 EVENTS = "_events"
@@ -113,3 +115,24 @@ def flags_outlive_a_disabling_by_the_older_name_and_the_path(service: Service) -
 
     handling(service, f"DELETE {OLDER}/:slug", make)
     around(service.integrations, "set_up", make_again)
+
+
+@fault("integrations.alias.set-up-shows")
+def flags_are_lost_at_a_set_up_by_the_older_name(service: Service) -> None:
+    """Flags that are sent when an integration is set up by the older name are dropped; a change takes them."""
+
+    def make(handler: Any) -> Any:
+        def setting_up(request: Request) -> Any:
+            before = service.integrations.known.get((request.project.id, request.path["slug"]))
+            if before is None or not before.active:
+                request.body = json.dumps(without_flags(sent(request))).encode()
+            return handler(request)
+
+        return setting_up
+
+    handling(service, f"PUT {OLDER}/:slug", make)
+
+
+def without_flags(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was sent without its event flags."""
+    return {name: value for name, value in values.items() if not name.endswith(EVENTS)}
