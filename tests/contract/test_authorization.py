@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 #: The other spelling of the header for tokens.
 OTHER_SPELLING = "Private-Token"
+#: What other headers might say, and nobody is known by: a name with a password, and a token that was never issued.
+OF_NOBODY = ("Basic bm9ib2R5OmNvbmZvcm1hbmNl", "Bearer 0000-no-such-token-0000")
 #: Paths below a project where no record exists, by area.
 NOTHING_THERE = {
     "project-approval-rules": f"approval_rules/{UNUSED_ID}",
@@ -90,6 +92,9 @@ def test_a_header_without_a_token_is_refused(
     control = maintainer.get(path)
     with verifies("authentication.empty-token-is-refused"):
         anonymous.call("GET", path, headers={"PRIVATE-TOKEN": ""}).must_be_refused(beside=control)
+    with verifies("authentication.unknown-token-is-refused"):
+        for credentials in OF_NOBODY:
+            anonymous.call("GET", path, headers={"Authorization": credentials}).must_be_refused(beside=control)
 
 
 def altered(token: str) -> dict[str, str]:

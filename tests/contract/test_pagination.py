@@ -59,6 +59,7 @@ def test_pages_are_as_long_as_asked_for_apart_and_complete(operation: Operation)
         unnumbered = pages.of_no_number(length)
         if unnumbered.is_served:
             must_be_short(operation, [ids(unnumbered.must_be_an(list).json)], length)
+        look_at_pages_of_no_length(pages, walked[0][0])
         if total > ENOUGH:
             look_at_short_pages(pages, total)
 
@@ -95,6 +96,10 @@ class Pages:
     def of_no_number(self, length: int) -> Answer:
         """Request a page by its size only; which page that is, is open."""
         return self.caller.get(self.call.path, **self.call.query, per_page=length)
+
+    def of_no_length(self, number: int) -> Answer:
+        """Request a page by its number only; how long it is, is open."""
+        return self.caller.get(self.call.path, **self.call.query, page=number)
 
     def walk(self, length: int) -> list[list[Any]]:
         """Read page after page from the first one until one is empty or refused, and return the ids on each."""
@@ -154,3 +159,17 @@ def look_behind_the_end(pages: Pages, last: int, length: int) -> None:
             answer.must_be_refused(beside=None)
     chosen = "is empty" if answer.is_served else f"answers {answer.status}"
     note("conventions.pagination.beyond-the-end-answer", f"a page behind the end {chosen}")
+
+
+def look_at_pages_of_no_length(pages: Pages, first: Any) -> None:
+    """A number alone is enough to name a page: the second one does not begin the list again.
+
+    Only if it shows the first entry, it is compared with the first page: somebody else may have changed the list.
+    """
+    with held_against([pages.prepared.operation.paginated, "conventions.pagination.whole-list"]):
+        second = pages.of_no_length(2)
+        if not second.is_served:
+            second.must_be_refused(beside=None)
+        elif first in ids(second.must_be_an(list).json):
+            twice = set(ids(second.json)) & set(ids(pages.of_no_length(1).given_served().must_be_an(list).json))
+            must(not twice, "another entry on each of the pages 1 and 2", f"on both {sorted(twice)}", second.exchange)

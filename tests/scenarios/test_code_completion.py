@@ -75,7 +75,7 @@ def test_what_a_completion_needs_is_enough(owner: Caller) -> None:
     with verifies("code-completion.completion.answered", go_on=True):
         # Names and contents are texts in any script; what a backend does with rare ones is up to it.
         complete(
-            owner, current_file={"file_name": "grüße_你好.py", "content_above_cursor": "# 你好 😀\n"}
+            owner, current_file={"file_name": "src/grüße_你好.py", "content_above_cursor": "# 你好 😀\n"}
         ).must_not_break()
         complete(owner, current_file={})  # it is refused, and that must not spoil the next one
         complete(
@@ -110,7 +110,7 @@ def is_choice(choice: Any) -> bool:
 def test_everything_optional_may_be_sent_as_well(owner: Caller, project: Fixture) -> None:
     answers = [complete(owner).given_served()]
     with verifies("code-completion.request.content-below-cursor.is-optional", go_on=True):
-        complete(owner, current_file={**FILE, "content_below_cursor": "\n"}).must_be(200)
+        complete(owner, current_file={**FILE, "content_below_cursor": "\r\n# Grüße\r\n"}).must_be(200)
     with verifies("code-completion.request.intent.may-be-completion", go_on=True):
         answers.append(complete(owner, intent="completion").must_be(200))
     with verifies("code-completion.request.intent.may-be-generation", go_on=True):
@@ -317,6 +317,7 @@ def paths_of_no_project(path: str) -> list[str]:
         f"{UNKNOWN_PATH.partition('/')[0]}/{last}",
         f"{UNKNOWN_PATH.partition('/')[0]}/{path}",
         f"{path}-conformance-none",
+        f"{path}/conformance-none",
         f"{around.partition('/')[0]}/conformance-none/{last}",
         # In a search, an underscore may match any character.
         *([f"{around}/{last[0]}_{last[2:]}"] if last[1:2].isalnum() else []),

@@ -38,6 +38,7 @@ from conformance.suite.arrange.reviews import (
     naming,
     numbers,
     rule_in,
+    unusual_name,
     user_id,
 )
 from conformance.suite.arrange.unnamed_rules import is_for_anybody, leaves_nobody, update_alone
@@ -82,7 +83,7 @@ def test_a_created_rule_is_answered_and_listed(
     before = standings(admin_of_group, group_rules)
     users, groups = and_more(user_id(approver), approver_group.id)
     # Which characters a name may have is open; an accepted name is stored.
-    for name in (f"{fresh_name()} R&D's Prüfung {LONG}", fresh_name()):
+    for name in (f"{unusual_name()} {LONG}", fresh_name()):
         values = {"name": name, "approvals_required": 3, "rule_type": "regular"}
         answer = admin_of_group.post(group_rules, {**values, "user_ids": users, "group_ids": groups})
         if answer.is_served:

@@ -125,7 +125,7 @@ def test_an_export_of_one_group_starts_none_of_another(export: Export, foreign_e
         export.ended_anew(*export.begun_anew(batched=anew), batched=anew)
 
 
-def test_the_status_of_one_relation_shows_no_other(export: Export, export_group: Fixture) -> None:
+def test_the_status_of_one_relation_shows_no_other(export: Export, export_group: Fixture, anonymous: Caller) -> None:
     export.finished(batched=False)
     relations = relations_in(export.entries())
     if len(set(relations)) == 1:  # each entry may appear when the export of its relation begins
@@ -143,6 +143,8 @@ def test_the_status_of_one_relation_shows_no_other(export: Export, export_group:
         observe("group-relations-export.status.filtered-form", f"the status of one relation is {form}")
         after = relations_in(export.entries())  # after asking for one relation, ask for all of them again
         must(len(set(after)) > 1, "more than one relation where none is asked for", f"{after}")
+    with verifies("group-relations-export.authorization.following-anonymous", go_on=True):
+        anonymous.get(export.path / "status", relation=export.relation).must_be_refused(beside=answer)
     for other in [name for name in map(str, relations) if "_" in name and name != export.relation][:1]:
         with verifies("group-relations-export.status.filtered", go_on=True):
             named = relations_in(must_show_no_other(export, other).must_be(200).json)

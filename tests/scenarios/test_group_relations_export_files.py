@@ -364,19 +364,23 @@ def test_two_groups_that_are_exported_at_once_have_files_of_their_own(
         export.finished(batched=True)  # so that its entry shows when the next one has ended
     before = export.marks()
     other.quiet()
-    answers = at_once(partial(export.accepted, batched=False), partial(other.accepted, batched=False))
+    answers = at_once(partial(export.accepted, batched=False), partial(other.accepted, batched=True))
     if not all(answer.is_served for answer in answers):
         left_to_others()  # a service may export one group at a time
         return
     export.settled(before, batched=False)
+    other.accepted(batched=True)  # once more, certainly later
     other.quiet()
+    with verifies("group-relations-export.schedule.unbatched", go_on=True):
+        told = export.own(export.quiet()).get("batched")
+        must(told is False, f"batched = false of {export.relation} beside another export in batches", f"{told!r}")
     with verifies("group-relations-export.download.belongs-to-its-group"):
         file = export.download().given_served()
         lost = [text for text in texts if not lines_with(text, lines_of(file))]
         must(
             not lost, "the objects of the group that was exported beside another one", f"none of {lost}", file.exchange
         )
-        beside = other.download()
+        beside = other.download(batched=True, batch_number=1)
         strange = [text for text in texts if beside.is_served and lines_with(text, lines_of(beside))]
         must(not strange, "the objects of this group", f"{strange} of another group", beside.exchange)
 

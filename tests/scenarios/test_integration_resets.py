@@ -18,6 +18,7 @@ from conformance.suite.arrange.integrations import (
     has,
     integrations_path,
     least_settings,
+    older_path,
     shows_text,
     slug_of,
     without,
@@ -31,6 +32,7 @@ from conformance.suite.expectations import (
     given_field,
     left_to_others,
     must,
+    named_otherwise,
     observe,
     verifies,
 )
@@ -208,11 +210,22 @@ def test_disabling_an_integration_switches_its_flags_back(
             shown_flags(maintainer, path, slug, {**least, **turned, left_on: True}, flags)
         given(bool(moved), f"no flag of {slug} moves that is shown")
         given_disabled(maintainer, path, integration)
-        with verifies("integrations.disable.flags-reset"):
-            again = shown_flags(maintainer, path, slug, least, flags)
-            are_off = not any(again.get(name) for name in filter(None, (*moved, left_on)))
-            kept = [name for name in moved if again.get(name) != first[name] and not are_off]
-            must(not kept, f"{', '.join(moved)} as at first", f"{', '.join(kept)} as before it was disabled")
+        with verifies("integrations.disable.flags-reset", go_on=True):
+            must_be_back(shown_flags(maintainer, path, slug, least, flags), first, moved, left_on)
+        # Disabling it by the older name and the path of the project resets as much.
+        older, on = older_path(maintainer, project), {left_on: True} if left_on is not None else {}
+        if older is not None and maintainer.put(path / slug, {**least, **turned, **on}).is_served:
+            named = named_otherwise(older, project, maintainer) / slug
+            maintainer.follow(maintainer.call("DELETE", named)).given_served()
+            with verifies("integrations.disable.flags-reset"):
+                must_be_back(shown_flags(maintainer, path, slug, least, flags), first, moved, left_on)
+
+
+def must_be_back(again: dict[str, bool], first: dict[str, bool], moved: list[str], left_on: str | None) -> None:
+    """Expect that flags which moved are as after the first set-up, or that all are off."""
+    are_off = not any(again.get(name) for name in filter(None, (*moved, left_on)))
+    kept = [name for name in moved if again.get(name) != first[name] and not are_off]
+    must(not kept, f"{', '.join(moved)} as at first", f"{', '.join(kept)} as before it was disabled")
 
 
 def test_a_flag_that_is_not_sent_does_not_follow_one_that_is(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -150,11 +149,8 @@ def test_each_flag_of_an_entry_is_the_one_that_was_sent(
         entry = maintainer.whole_list(path).the(slug=slug)
         return {name: entry.get(name) for name in flags}
 
-    def is_shown(wanted: dict[str, bool]) -> bool:
-        return shown() == wanted
-
     def remember(now: dict[str, bool]) -> None:
-        settles(partial(is_shown, now))  # if a target takes its time
+        settles(lambda: shown() == now)  # if a target takes its time
         for name, value in shown().items():
             found[name].append(value)
 
@@ -170,13 +166,18 @@ def test_each_flag_of_an_entry_is_the_one_that_was_sent(
             now = {name: values[place] for name, values in sent.items()}
             set_up(maintainer, path, integration, **now).given_served()
             remember(now)
+        # A set-up of what was disabled takes the same as a change.
+        on = dict.fromkeys(flags, True)
+        came_on = maintainer.delete(path / slug).is_served and set_up(maintainer, path, integration, **on).is_served
+        if came_on:
+            remember(on)
     moving = [name for name in flags if len(set(map(str, found[name]))) > 1]
     if not moving:
         left_to_others()  # the profile names no events, or no flags are shown: other tests check that
         return
     with verifies("integrations.update.followed"):
         for name in moving:
-            wanted = [*set_up_off, *sent[name]]
+            wanted = [*set_up_off, *sent[name], *([True] if came_on else [])]
             must(found[name] == wanted, f"{name} = {wanted}, one after the other", f"{name} = {found[name]}")
 
 

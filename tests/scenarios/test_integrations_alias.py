@@ -165,13 +165,23 @@ def test_both_names_show_the_same_integrations(
         if not (name and value and set_up(maintainer, path, integration, **{name: value}).is_served):
             return
         must_read_the_same(maintainer, path / slug, older / slug)
-        looks = [partial(shows_setting, reader, at / slug, value) for at in (path, by_path)]
-        looks = [look for look in (*looks, partial(lists, reader, by_path, slug)) if look()]
+        looks = shown_to(reader, (path / slug, by_path / slug), value)
+        looks += [look for look in (partial(lists, reader, by_path, slug),) if look()]
         is_shown = shows_text(maintainer.get(path / slug), value)
         given_disabled(maintainer, path, integration)
         if is_shown and not shows_text(maintainer.get(path / slug), value):
             for look in (partial(shows_setting, maintainer, older / slug, value), *looks):
                 must_settle_without(look, f"{name} = {value}")
+
+
+def shown_to(reader: Caller, paths: tuple[Path, Path], value: str) -> list[partial[bool]]:
+    """Return those of two looks that show a value; if the first does and the second is served, it must as well."""
+    looks = [partial(shows_setting, reader, at, value) for at in paths]
+    answers = [through(reader, "GET", at) for at in paths]
+    shows = [shows_text(answer, value) for answer in answers]
+    if shows == [True, False] and answers[1].is_served:
+        must_settle(looks[1], f"{value}, as by the newer name", lambda: "something else")
+    return [look for look, is_so in zip(looks, shows, strict=True) if is_so]
 
 
 def shows_setting(caller: Caller, path: Path, value: str) -> bool:
@@ -203,6 +213,22 @@ def slugs_in(answer: Answer) -> list[str]:
     return sorted(str(entry.get("slug")) for entry in listed if isinstance(entry, dict))
 
 
+def must_have_flags(caller: Caller, path: Path, slug: str, flags: dict[str, bool]) -> None:
+    """Expect these flags in the entry of an integration, by whatever name the list is read."""
+
+    def shown() -> dict[str, Any]:
+        entry = entry_in(through(caller, "GET", path).given_served(), slug)
+        return {name: entry.get(name) for name in flags}
+
+    must_settle(lambda: shown() == flags, f"the flags {flags} in {path}", lambda: f"the flags {shown()}")
+
+
+def entry_in(answer: Answer, slug: str) -> dict[str, Any]:
+    """Return the entry of an integration in a list; an empty one if it has none."""
+    listed = answer.must_be_an(list).json
+    return next((dict(one) for one in listed if isinstance(one, dict) and one.get("slug") == slug), {})
+
+
 def switched(caller: Caller, path: Path, integration: Fixture) -> list[str]:
     """Return the flags that can be switched on and off by the newer name, all of them together."""
     flags = [name for name in (*event_flags(), "vulnerability_events") if has(integration, name)]
@@ -231,9 +257,14 @@ def test_what_is_done_by_the_older_name_shows_by_the_newer_one(
                 sent = dict.fromkeys(flags, wanted)
                 through(maintainer, "PUT", older / slug, json={**settings, **sent}).given_served()
                 maintainer.whole_list(path).must_contain(slug=slug, **sent)
+                # In a list that shows what was sent at first, each flag was on; in one of defaults, some are off.
+                at = named_otherwise(path, project, maintainer) if wanted else older
+                must_have_flags(maintainer, at, slug, sent)
         for one in dict.fromkeys((older, named_otherwise(older, project, maintainer))):
-            through(maintainer, "PUT", one / slug, json=settings).given_served()
+            through(maintainer, "PUT", one / slug, json={**settings, **sent}).given_served()
             listed, before = maintainer.whole_list(path), maintainer.get(path / slug)
+            with verifies("integrations.alias.set-up-shows", go_on=True):
+                listed.must_contain(slug=slug, **sent)  # the second time, it was disabled before
             with verifies("integrations.alias.disable-shows"):
                 through(maintainer, "DELETE", one / slug).given_served()
                 maintainer.whole_list(path).must_not_contain(slug=slug, after=listed)

@@ -22,6 +22,7 @@ from conformance.suite.expectations import (
     Caller,
     Path,
     given,
+    left_to_others,
     named_otherwise,
     observe,
     unchanged,
@@ -252,6 +253,36 @@ def test_a_second_reader_sees_what_was_added_and_removed(
         maintainer.list(path).given_without(id=target.id)
         for place in (path, named):
             owner.list(place).must_not_contain(id=target.id, after=listed)
+
+
+@of_both_lists(
+    present=("job-token-scope.allowlist.add.present", "job-token-scope.groups-allowlist.add.present"),
+    gone=("job-token-scope.allowlist.remove.gone", "job-token-scope.groups-allowlist.remove.gone"),
+)
+def test_what_is_done_by_a_long_path_shows_by_the_number(
+    allowlist: Allowlist, present: str, gone: str, maintainer: Caller, request: pytest.FixtureRequest
+) -> None:
+    """A path of several groups may be cut when something is written, and still be read."""
+    left_to_others()  # unless a project lies so deep, and its limit is on
+    project = current_run().profile.first("subgroup_project")
+    settings = None if project is None else maintainer.get(scope_path(project)).json
+    if project is None or not isinstance(settings, dict) or settings.get("inbound_enabled") is not True:
+        return
+    path, target = allowlist.of(project), request.getfixturevalue(f"{allowlist.fixture}s")[0]
+    named = named_otherwise(path, project, maintainer)
+    if named == path or maintainer.list(path).having(id=target.id):
+        return
+    if maintainer.post(named, allowlist.body(target.id)).is_served:
+        is_gone = False
+        try:
+            with verifies(present):
+                listed = maintainer.list(path).must_contain_once(id=target.id)
+            if maintainer.delete(named / target.id).is_served:
+                with verifies(gone):
+                    is_gone = bool(maintainer.list(path).must_not_contain(id=target.id, after=listed))
+        finally:
+            if not is_gone:
+                maintainer.delete(path / target.id)
 
 
 @of_both_lists(

@@ -29,6 +29,7 @@ from conformance.suite.expectations import (
     given,
     left_to_others,
     must,
+    named_otherwise,
     unchanged,
     verifies,
 )
@@ -121,16 +122,18 @@ def test_approving_another_commit_conflicts(
     review: Path,
     maintainer: Caller,
     approver: Caller,
+    project: Fixture,
     merge_request: Fixture,
 ) -> None:
-    """The reviewed commit is not the one that would be merged."""
+    """The reviewed commit is not the one that would be merged; every second one is sent by the project's path."""
+    named = Path(named_otherwise(review / "approvals", project, maintainer).removesuffix("/approvals"))
     approver.post(review / "approve").given_served()
     conflicts = []
     for place, sha in enumerate(other_shas(merge_request)):
         approver.post(review / "unapprove").given_served()
         if not place:
             given(not approvers_of(maintainer, review), "the merge request cannot be brought to have no approval")
-        conflicts.append(approver.post(review / "approve", {"sha": sha}))
+        conflicts.append(approver.post((named if place % 2 else review) / "approve", {"sha": sha}))
         approver.post(review / "approve")
     conflicts += of_administrators(maintainer, review)
     with verifies(

@@ -314,7 +314,7 @@ def test_rules_are_deleted_while_another_one_is_changed(
     owner: Caller,
     approver: Caller,
 ) -> None:
-    """A service that writes all rules together restores those that were deleted meanwhile."""
+    """A service that writes all rules together restores those that were deleted at the same time."""
     users = [user_id(approver)]
     staying, *going = (created(maintainer, merge_request_rules, user_ids=users)["id"] for _ in range(4))
     listed = maintainer.list(merge_request_rules)
@@ -322,7 +322,7 @@ def test_rules_are_deleted_while_another_one_is_changed(
     with verifies("merge-request-approvals.rules.delete.at-once"):
         for answer in over_and_over(
             partial(maintainer.put, merge_request_rules / staying, body),
-            during=partial(owner.delete_each, merge_request_rules, going),
+            during=partial(at_once, *(partial(owner.delete, merge_request_rules / number) for number in going)),
         ):
             answer.given_served()
         now = maintainer.list(merge_request_rules).must_contain_once(id=staying, name=body["name"])

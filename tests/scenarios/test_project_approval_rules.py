@@ -26,6 +26,7 @@ from conformance.suite.arrange.reviews import (
     naming_only,
     numbers,
     rule_in,
+    unusual_name,
     user_id,
     username,
 )
@@ -43,7 +44,7 @@ def test_a_created_rule_is_answered_read_and_listed(maintainer: Caller, project_
     created(maintainer, project_rules)
     before = others_of(maintainer, project_rules)
     # Which characters a name may have is open; an accepted name is stored.
-    for name in (f"{fresh_name()} R&D's Prüfung", fresh_name()):
+    for name in (unusual_name(), fresh_name()):
         body = {"name": name, "approvals_required": 3}
         answer = maintainer.post(project_rules, {**body, **naming(maintainer)})
         if answer.is_served:

@@ -195,13 +195,13 @@ def test_two_rules_changed_at_once_are_both_changed(maintainer: Caller, owner: C
 
 
 def test_rules_are_deleted_while_another_one_is_changed(maintainer: Caller, owner: Caller, project_rules: Path) -> None:
-    """A service that writes all rules of a project together restores those that were deleted meanwhile."""
+    """A service that writes all rules of a project together restores those that were deleted at the same time."""
     staying, *going = (created(maintainer, project_rules)["id"] for _ in range(4))
     listed, body = maintainer.list(project_rules), changed(maintainer)
     with verifies("project-approval-rules.delete.at-once"):
         for answer in over_and_over(
             partial(maintainer.put, project_rules / staying, body),
-            during=partial(owner.delete_each, project_rules, going),
+            during=partial(at_once, *(partial(owner.delete, project_rules / number) for number in going)),
         ):
             answer.given_served()
         now = maintainer.list(project_rules).must_contain_once(id=staying, name=body["name"])

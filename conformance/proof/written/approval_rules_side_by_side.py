@@ -10,6 +10,8 @@ from conformance.proof.tampering import handling
 from conformance.proof.written.approval_rules import stored
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from conformance.reference import Service
     from conformance.reference.http import Request
 
@@ -25,10 +27,15 @@ _MEANWHILE_SECONDS = 0.05
 @fault("merge-request-approvals.rules.delete.at-once")
 def a_change_brings_back_what_went_meanwhile(service: Service) -> None:
     """A change of a rule writes all rules as they were a moment before, including those deleted meanwhile."""
+    written_back(service, _CHANGES)
+
+
+def written_back(service: Service, keys: Collection[str]) -> None:
+    """Let some operations write all rules as they were before a moment in which others may be deleted."""
     seen: dict[int, dict[int, Any]] = {}
 
     async def wait(request: Request) -> None:
-        if request.route.key in _CHANGES:
+        if request.route.key in keys:
             seen[id(request)] = dict(stored(service))
             await asyncio.sleep(_MEANWHILE_SECONDS)
 
@@ -41,5 +48,18 @@ def a_change_brings_back_what_went_meanwhile(service: Service) -> None:
         return late
 
     service.interruption = wait
-    for key in _CHANGES:
+    for key in keys:
         handling(service, key, make)
+
+
+_DELETIONS = (
+    "DELETE /projects/:id/approval_rules/:approval_rule_id",
+    "DELETE /projects/:id/merge_requests/:merge_request_iid/approval_rules/:approval_rule_id",
+)
+
+
+@fault("project-approval-rules.delete.at-once")
+@fault("merge-request-approvals.rules.delete.at-once")
+def a_deletion_brings_back_what_others_delete(service: Service) -> None:
+    """A deletion of a rule writes all other rules as they were a moment before, including those deleted meanwhile."""
+    written_back(service, _DELETIONS)

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import altering, around
+from conformance.proof.tampering import afterwards, altering, around, handling
 from conformance.proof.written.approvals_answers import sent_in
 from conformance.proof.written.merge_request_approvals import MERGE_REQUEST, RULES
-from conformance.reference.errors import StatedError
+from conformance.reference.errors import InvalidError, StatedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -207,3 +207,48 @@ def approval_of_a_commit_outlives_a_reset(service: Service) -> None:
         return late
 
     around(approvals, "clear_approvals", make)
+
+
+@fault("merge-request-approvals.approve.other-sha-conflicts")
+def another_commit_is_invalid_by_the_path(service: Service) -> None:
+    """If the project is named by its path, another commit is refused as invalid input, and not as a conflict."""
+
+    def make(handler: Any) -> Any:
+        def approving(request: Request) -> Any:
+            try:
+                return handler(request)
+            except StatedError as error:
+                if request.path["id"].isdigit():
+                    raise
+                raise InvalidError("sha is not the HEAD", parameter="sha") from error
+
+        return approving
+
+    handling(service, f"POST {MERGE_REQUEST}/approve", make)
+
+
+@fault("merge-request-approvals.state.overwritten")
+def a_deleted_rule_overwrites_no_longer_for_the_others(service: Service) -> None:
+    """Once a rule of a merge request is deleted, those that it still has overwrite nothing until another is made."""
+    rules, without = service.merge_request_approval_rules, set[int]()
+    afterwards(rules, "delete_rule", lambda _, merge_request, __: without.add(merge_request.id))
+    afterwards(rules, "create_rule", lambda _, merge_request, *__: without.discard(merge_request.id))
+    around(
+        rules,
+        "overwritten",
+        lambda found: lambda merge_request: merge_request.id not in without and found(merge_request),
+    )
+
+
+@fault("merge-request-approvals.rules.hidden-groups.are-announced")
+def the_state_shows_hidden_groups(service: Service) -> None:
+    """The approval state shows the groups of a rule even to those who may not see them."""
+
+    def alter(_: Request, response: Response) -> None:
+        content: Any = response.content
+        groups, rules = service.identities.groups, service.approval_rules.rules
+        for shown in content["rules"]:
+            rule = rules.get(shown["id"])
+            shown["groups"] = [service.present.group(groups[one]) for one in rule.groups] if rule else []
+
+    altering(service, f"GET {MERGE_REQUEST}/approval_state", alter)

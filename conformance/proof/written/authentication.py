@@ -152,6 +152,22 @@ def what_follows_a_token_does_not_count(service: Service) -> None:
     found_by(service, lambda sent, token: sent.startswith(token))
 
 
+@fault("authentication.unknown-token-is-refused", operation="getProjectApprovalSettings")
+def any_name_and_password_is_enough(service: Service) -> None:
+    """Whoever sends a name with a password, right or wrong, is served as the maintainer."""
+    let_in(service, lambda request: request.headers.get(b"authorization", b"").startswith(b"Basic "), "maintainer")
+
+
+@fault("authentication.unknown-token-is-refused", operation="getProjectApprovalSettings")
+def unknown_bearers_read_as_the_maintainer(service: Service) -> None:
+    """Reads of projects do not look at the token of a bearer, and are served as if it were the maintainer's."""
+
+    def is_read(request: Request) -> bool:
+        return request.method == "GET" and request.headers.get(b"authorization", b"").startswith(b"Bearer ")
+
+    let_in(service, is_read, "maintainer")
+
+
 @fault("authentication.empty-token-is-refused")
 def empty_header_counts_as_a_token(service: Service) -> None:
     """PRIVATE-TOKEN without a value is treated as the maintainer's token."""

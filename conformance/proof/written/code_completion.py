@@ -183,6 +183,30 @@ def unreadable_project_breaks_a_completion(service: Service) -> None:
     _breaking(service, lambda body: isinstance(body.get("project_path"), dict))
 
 
+def file_of(body: dict[str, Any], name: str) -> str:
+    """Return a text of the file in a request."""
+    file = body.get("current_file")
+    return str(file.get(name, "")) if isinstance(file, dict) else ""
+
+
+@fault("code-completion.request.content-below-cursor.is-optional")
+def other_letters_below_the_cursor_break_a_completion(service: Service) -> None:
+    """Letters beyond ASCII below the cursor cause a server error."""
+    _breaking(service, lambda body: not file_of(body, "content_below_cursor").isascii())
+
+
+@fault("code-completion.request.content-below-cursor.is-optional")
+def lines_of_another_system_break_a_completion(service: Service) -> None:
+    """Lines below the cursor that end as on another system, with a carriage return, cause a server error."""
+    _breaking(service, lambda body: "\r\n" in file_of(body, "content_below_cursor"))
+
+
+@fault("code-completion.completion.answered")
+def a_file_in_a_folder_breaks_a_completion(service: Service) -> None:
+    """A file name with a folder causes a server error."""
+    _breaking(service, lambda body: "/" in file_of(body, "file_name"))
+
+
 def answering(service: Service, status: int, when: Any) -> None:
     """Answer some checks with a given status."""
     area = service.code_completion
@@ -228,6 +252,19 @@ def empty_path_is_invalid(service: Service) -> None:
 def unknown_project_is_forbidden(service: Service) -> None:
     """An unknown path answers 403."""
     answering(service, 403, lambda path: "no-such" in path)
+
+
+@fault("code-completion.enabled.unknown-project")
+def what_follows_the_path_of_a_project_does_not_count(service: Service) -> None:
+    """A path that goes on behind that of a project is taken for it."""
+    area = service.code_completion
+    check, find = area.check, service.identities.find_project
+
+    def lenient(caller: Any, path: str) -> None:
+        around = path.rpartition("/")[0]
+        check(caller, around if find(path) is None and find(around) is not None else path)
+
+    area.check = lenient  # type: ignore[method-assign] # that is what a fault does
 
 
 @fault("code-completion.enabled.answers")

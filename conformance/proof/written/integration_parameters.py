@@ -226,6 +226,31 @@ def refused_without_webhook_and_listed_all_the_same(service):
 # -- stored values and defaults ----------------------------------------------------------------------------------------
 
 
+@fault("integrations.update.followed")
+def flags_that_are_on_are_lost_at_the_set_up(service):
+    """Flags that are sent on when an integration is set up are dropped, and those sent by a change are not."""
+    set_up = service.integrations.set_up
+
+    def without_flags(project, kind, values, *, active=None):
+        before = service.integrations.known.get((project.id, kind.slug))
+        if before is None or not before.active:
+            values = {name: value for name, value in values.items() if value is not True}
+        return set_up(project, kind, values, active=active)
+
+    service.integrations.set_up = without_flags
+
+
+@fault("integrations.parameters.recipients.text")
+def the_first_recipient_is_the_only_one(service):
+    """Of several recipients the first is kept."""
+
+    def first_alone(values, *_):
+        recipients = str(values.get("recipients", "")).replace(",", " ").split()
+        return {**values, "recipients": recipients[0]} if recipients else values
+
+    afterwards(service.integrations, "read", first_alone)
+
+
 @fault("integrations.parameters.channel.text")
 def a_channel_is_never_changed(service):
     """A channel is never changed."""

@@ -52,6 +52,10 @@ BY_NOBODY = {
         f"DELETE {SLUG.format('services')}",
         "integrations.authorization.anonymous",
     ),
+    "read_an_integration_of_public_projects": (
+        f"GET {SLUG.format('integrations')}",
+        "integrations.authorization.anonymous",
+    ),
     "create_rules_of_public_groups": (f"POST {GROUP_RULES}", "group-approval-rules.authorization.anonymous-changing"),
     "update_rules_of_public_groups": (
         f"PUT {GROUP_RULES}/:approval_rule_id",
@@ -78,6 +82,14 @@ BY_STRANGERS = {
     ),
     "disable_integrations_of_public_projects": (
         f"DELETE {SLUG.format('integrations')}",
+        "integrations.authorization.without-role",
+    ),
+    "read_an_integration_of_public_projects": (
+        f"GET {SLUG.format('integrations')}",
+        "integrations.authorization.without-role",
+    ),
+    "read_a_service_of_public_projects": (
+        f"GET {SLUG.format('services')}",
         "integrations.authorization.without-role",
     ),
     "create_rules_of_public_groups": (f"POST {GROUP_RULES}", "group-approval-rules.authorization.without-role"),
@@ -112,13 +124,18 @@ def without_a_token(key: str, service: Service) -> None:
 
 def without_a_role(key: str, service: Service) -> None:
     """Let everybody with a token call an operation of what is public."""
+    open_to_strangers(service, key, Visibility.PUBLIC)
+
+
+def open_to_strangers(service: Service, key: str, visibility: Visibility) -> None:
+    """Let everybody with a token call an operation of what has this visibility."""
     access = service.access
 
     def make(require_role: Any) -> Any:
         return lambda caller, subject, least: is_open(caller, subject) or require_role(caller, subject, least)
 
     def is_open(caller: Any, subject: Any) -> bool:
-        return subject.visibility is Visibility.PUBLIC and service.identities.role_in(caller, subject) is Role.NONE
+        return subject.visibility is visibility and service.identities.role_in(caller, subject) is Role.NONE
 
     def admitting(admit: Any) -> Any:
         def lenient(request: Request) -> None:
@@ -141,6 +158,18 @@ for _what, (_key, _requirement) in BY_NOBODY.items():
 for _what, (_key, _requirement) in BY_STRANGERS.items():
     _says = f"Without a role {_key} is served, if it names what is public."
     fault(_requirement)(named(f"strangers_may_{_what}", _says, partial(without_a_role, _key)))
+
+
+@fault("approval-settings.group.authorization.without-role")
+def strangers_may_read_settings_of_internal_groups(service: Service) -> None:
+    """Whoever has a token may read the settings of a group that all users see."""
+    open_to_strangers(service, "GET /groups/:id/merge_request_approval_setting", Visibility.INTERNAL)
+
+
+@fault("group-approval-rules.authorization.without-role")
+def strangers_may_list_rules_of_internal_groups(service: Service) -> None:
+    """Whoever has a token may list the rules of a group that all users see."""
+    open_to_strangers(service, f"GET {GROUP_RULES}", Visibility.INTERNAL)
 
 
 @fault("merge-request-approvals.reset.others-get-401")
@@ -169,3 +198,10 @@ def strangers_are_forbidden_to_reset_public_merge_requests(service: Service) -> 
         return is_public(service, request) and role is Role.NONE
 
     refusing(service, f"PUT {MERGE_REQUEST}/reset_approvals", is_stranger, ForbiddenError)
+
+
+@fault("merge-request-approvals.reset.others-get-401")
+def everybody_is_forbidden_to_reset_public_merge_requests(service: Service) -> None:
+    """Whoever is no bot gets 403 from a reset in a public project, and not 401."""
+    key = f"PUT {MERGE_REQUEST}/reset_approvals"
+    refusing(service, key, lambda request: is_public(service, request) and not request.caller.bot, ForbiddenError)

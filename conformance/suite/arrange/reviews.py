@@ -78,6 +78,11 @@ def fresh_name() -> str:
     return f"conformance-{token_hex(4)}"
 
 
+def unusual_name() -> str:
+    """Return such a name with characters that careless code escapes, cuts or drops; a service may refuse it."""
+    return f'{fresh_name()} R&D\'s "Prüfung", 50%25 + a\\b /c'
+
+
 def name_of_digits() -> str:
     """Return such a name that careless code reads as a number."""
     return str(10**8 + randbelow(10**8))
