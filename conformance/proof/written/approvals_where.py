@@ -209,6 +209,26 @@ def approval_of_a_commit_outlives_a_reset(service: Service) -> None:
     around(approvals, "clear_approvals", make)
 
 
+@fault("merge-request-approvals.reset.clears-all")
+def reset_by_the_path_clears_the_first(service: Service) -> None:
+    """If the project is named by its path, a reset clears only the first approval."""
+    approvals = service.merge_request_approvals
+
+    def make(handler: Any) -> Any:
+        def resetting(request: Any) -> Any:
+            if request.path["id"].isdigit():
+                return handler(request)
+            before = dict(approvals.approvals)
+            answer = handler(request)
+            cleared = [number for number, given in before.items() if given and not approvals.approvals.get(number)]
+            approvals.approvals.update({number: before[number][1:] for number in cleared})
+            return answer
+
+        return resetting
+
+    handling(service, f"PUT {MERGE_REQUEST}/reset_approvals", make)
+
+
 @fault("merge-request-approvals.approve.other-sha-conflicts")
 def another_commit_is_invalid_by_the_path(service: Service) -> None:
     """If the project is named by its path, another commit is refused as invalid input, and not as a conflict."""
