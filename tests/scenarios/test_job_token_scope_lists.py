@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,12 @@ from conformance.suite.arrange.job_token_scope import (
     GROUPS,
     PROJECTS,
     Allowlist,
+    limit_of,
     limit_on,
     listed_if_readable,
     scope_path,
 )
-from conformance.suite.context import current_run
+from conformance.suite.context import Unmet, current_run
 from conformance.suite.derived import administrators
 from conformance.suite.expectations import (
     Caller,
@@ -264,9 +266,8 @@ def test_what_is_done_by_a_long_path_shows_by_the_number(
 ) -> None:
     """A path of several groups may be cut when something is written, and still be read."""
     left_to_others()  # unless a project lies so deep, and its limit is on
-    project = current_run().profile.first("subgroup_project")
-    settings = None if project is None else maintainer.get(scope_path(project)).json
-    if project is None or not isinstance(settings, dict) or settings.get("inbound_enabled") is not True:
+    project = project_in_several_groups(maintainer)
+    if project is None:
         return
     path, target = allowlist.of(project), request.getfixturevalue(f"{allowlist.fixture}s")[0]
     named = named_otherwise(path, project, maintainer)
@@ -283,6 +284,15 @@ def test_what_is_done_by_a_long_path_shows_by_the_number(
         finally:
             if not is_gone:
                 maintainer.delete(path / target.id)
+
+
+def project_in_several_groups(caller: Caller) -> Fixture | None:
+    """Return the project in a subgroup if its limit is on; None if it is off, cannot be read, or there is none."""
+    project = current_run().profile.first("subgroup_project")
+    with suppress(Unmet):
+        if project is not None and limit_of(caller, project):
+            return project
+    return None
 
 
 @of_both_lists(

@@ -15,15 +15,22 @@ if TYPE_CHECKING:
 #: So many groups are around a project whose path is cut.
 _DEEP = 3
 _SCOPE = "/projects/:id/job_token_scope"
-#: Requirement -> the operation that does nothing, by its name here.
+_RULES = "/projects/:id/approval_rules"
+_BY_PATH = "conventions.project-id.encoded-subgroup-path"
+#: The operations that do nothing: what each is called here, and the requirement by which it is seen.
 _WRITES = {
-    "job-token-scope.allowlist.add.present": ("let_projects_in", f"POST {_SCOPE}/allowlist"),
-    "job-token-scope.allowlist.remove.gone": ("put_projects_out", f"DELETE {_SCOPE}/allowlist/:target_project_id"),
-    "job-token-scope.groups-allowlist.add.present": ("let_groups_in", f"POST {_SCOPE}/groups_allowlist"),
-    "job-token-scope.groups-allowlist.remove.gone": (
+    f"POST {_SCOPE}/allowlist": ("let_projects_in", "job-token-scope.allowlist.add.present"),
+    f"DELETE {_SCOPE}/allowlist/:target_project_id": ("put_projects_out", "job-token-scope.allowlist.remove.gone"),
+    f"POST {_SCOPE}/groups_allowlist": ("let_groups_in", "job-token-scope.groups-allowlist.add.present"),
+    f"DELETE {_SCOPE}/groups_allowlist/:target_group_id": (
         "put_groups_out",
-        f"DELETE {_SCOPE}/groups_allowlist/:target_group_id",
+        "job-token-scope.groups-allowlist.remove.gone",
     ),
+    f"PATCH {_SCOPE}": ("switch_the_limit", _BY_PATH),
+    f"POST {_RULES}": ("add_rules", _BY_PATH),
+    f"PUT {_RULES}/:approval_rule_id": ("change_rules", _BY_PATH),
+    f"DELETE {_RULES}/:approval_rule_id": ("delete_rules", _BY_PATH),
+    "PUT /projects/:id/merge_request_approval_setting": ("change_settings", _BY_PATH),
 }
 
 
@@ -45,6 +52,6 @@ def _undone(key: str) -> Callable[[Service], None]:
     return apply
 
 
-for _requirement, (_what, _key) in _WRITES.items():
+for _key, (_what, _requirement) in _WRITES.items():
     _says = f"{_key} is answered and does nothing, if it names a project in several groups by its path."
     fault(_requirement)(named(f"long_paths_{_what}_in_words_alone", _says, _undone(_key)))
