@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import select
 import socket
+import threading
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -261,10 +262,11 @@ AT_ONCE, LATER, HANGING_UP = "at once", "later", "hanging up"
 MANY = b"[" + b",".join([GOOD] * 200) + b"]"
 
 
-def speaks_http2(line: Line, seen: list[bool], ends: str = "") -> None:
+def speaks_http2(line: Line, seen: list[bool], ends: str = "", has_ended: threading.Event | None = None) -> None:
     """Answer every request of a connection that has negotiated HTTP/2.
 
-    It may say with its answer, or in the next packet, that it handles no more calls, or just hang up.
+    It may say with its answer, or in the next packet, that it handles no more calls, or just hang up, and tell that it
+    has: until then, the next call may be lost.
     """
     h2_connection = pytest.importorskip("h2.connection")
     h2_config, h2_events = pytest.importorskip("h2.config"), pytest.importorskip("h2.events")
@@ -284,6 +286,9 @@ def speaks_http2(line: Line, seen: list[bool], ends: str = "") -> None:
                 is_over = bool(ends)
         line.say(state.data_to_send())
         if is_over and ends == HANGING_UP:
+            line.socket.close()
+            if has_ended is not None:
+                has_ended.set()
             break
 
 
@@ -306,14 +311,16 @@ def test_a_write_is_sent_once_more_where_http2_says_that_it_was_not_handled(auth
     """A server ends a connection after a number of calls, or when it has been idle."""
     pytest.importorskip("h2")
     seen: list[bool] = []
-    context = authority.server()
+    context, has_ended = authority.server(), threading.Event()
     context.set_alpn_protocols(["h2"])
     with (
-        serving(Seen(), context, lambda line: speaks_http2(line, seen, ends)) as target,
+        serving(Seen(), context, lambda line: speaks_http2(line, seen, ends, has_ended)) as target,
         client_of(target.base_url, certificates=str(authority.file), http2=True) as client,
     ):
-        answers = [client.send(MAINTAINER, "POST", "/version") for _ in range(4)]
-    assert [answer.problem for answer in answers] == [None] * 4
+        for _ in range(4):
+            has_ended.clear()
+            assert client.send(MAINTAINER, "POST", "/version").problem is None
+            assert ends != HANGING_UP or has_ended.wait(10)
     assert len(seen) == 4
 
 

@@ -143,14 +143,13 @@ def test_a_created_rule_is_found_wherever_rules_are_shown(
         second = {"name": unusual_name(), "approvals_required": 1, "user_ids": [user_id(approver)]}
         beside = maintainer.post(merge_request_rules, second)
         if beside.is_served:
+            with verifies("merge-request-approvals.rules.create.name-and-number", go_on=True):
+                # Which characters a name may have is open; an accepted name is stored.
+                beside.must_hold(name=second["name"])
             maintainer.get(path / "approval_state").given_served().must_hold(approval_rules_overwritten=True)
             # And so they do when there is one again.
             if maintainer.delete(merge_request_rules / rule_in(beside)["id"]).is_served:
                 maintainer.get(path / "approval_state").given_served().must_hold(approval_rules_overwritten=True)
-    with verifies("merge-request-approvals.rules.create.name-and-number"):
-        # Which characters a name may have is open; an accepted name is stored.
-        if beside.is_served:
-            beside.must_hold(name=second["name"])
 
 
 def test_name_and_number_are_all_that_a_creation_needs(
@@ -398,8 +397,8 @@ def test_an_update_may_remove_the_groups_that_its_caller_cannot_see(
         for shown in (seen, listed.the(id=rule["id"]), rule_in_state({"rules": named}, rule["id"])):
             told = shown.get("contains_hidden_groups")
             must(told is True, "contains_hidden_groups = true", f"contains_hidden_groups = {told!r}")
-            found = approvers_named(shown)[1]
-            must(hidden_group.id not in found, f"not the hidden group {hidden_group.id}", f"the groups {found}")
+            groups = approvers_named(shown)[1]
+            must(hidden_group.id not in groups, f"not the hidden group {hidden_group.id}", f"the groups {groups}")
         told = known.get("contains_hidden_groups")
         must(told is not True, "nothing hidden from the owner, who sees the group", f"contains_hidden_groups = {told}")
     change = {"user_ids": [user_id(approver)], "group_ids": [], "remove_hidden_groups": True}
