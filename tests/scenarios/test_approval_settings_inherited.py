@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from conformance.suite.arrange.approval_settings import RETAIN, SELECTIVE, Settings, at_both_places
-from conformance.suite.context import Unmet, current_run
+from conformance.suite.context import Unmet
 from conformance.suite.expectations import (
-    Path,
     given,
-    group_path,
     left_to_others,
     must_settle,
     observe,
@@ -140,19 +137,11 @@ def test_an_update_inside_a_group_leaves_the_group_and_what_a_locked_one_answers
                 if answer.is_served and inner["value"] is not value and not inner.get("locked"):
                     # The group has the value that was written just now: only the other one would show in it.
                     inside.change(**{name: inner["value"]})
-            by_path = named_by_its_path(inside) if place == "group" and value is moves[-1][1] else None
-            if by_path is not None and inside.values()[name] is not value:
+            by_path = inside.by_its_path() if place == "group" and value is moves[-1][1] else inside
+            if by_path != inside and inside.values()[name] is not value:
                 with verifies("conventions.group-id.encoded-subgroup-path", go_on=True):
                     by_path.must_show(name, value=not value)
             if inner.get("locked"):
                 now = "moves" if inside.values()[name] != inner["value"] else "stays"
                 told = f"updating a locked setting answers {answer.status}, and the value {now}"
     observe(locked_answer, told)
-
-
-def named_by_its_path(inside: Settings) -> Settings | None:
-    """Return the settings of the subgroup, named by its path; None if the profile does not give it."""
-    subgroup = current_run().profile.first("subgroup")
-    if subgroup is None or not subgroup.get("path"):
-        return None
-    return replace(inside, path=Path(inside.path.replace(group_path(subgroup), f"/groups/{subgroup.encoded_path}")))

@@ -7,7 +7,6 @@ test_job_token_scope_lists.py, integrations in test_conventions.py.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -73,15 +72,16 @@ def must_show_the_limit(caller: Caller, project: Fixture, *, on: bool) -> None:
 def test_a_setting_written_by_a_long_path_shows_by_the_number(maintainer: Caller, subgroup_project: Fixture) -> None:
     left_to_others()  # where no setting of that project can be changed
     settings = of_project(maintainer, subgroup_project)
-    named = named_otherwise(settings.path, subgroup_project, maintainer)
-    if named == settings.path:
+    named = settings.by_its_path()
+    if named == settings:
         return
     with suppress(Unmet):
         before = settings.values()
-        for name in [name for name in (AUTHOR, COMMITTER, OVERRIDES) if settings.is_free(name)][:1]:
-            for value in (not before[name], before[name]):
-                if replace(settings, path=named).change(**{name: value}).is_served:
-                    with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
-                        settings.must_show(name, value=value)
-                elif value is before[name]:
-                    settings.restore(before)
+        try:
+            for name in [name for name in (AUTHOR, COMMITTER, OVERRIDES) if settings.is_free(name)][:1]:
+                for value in (not before[name], before[name]):
+                    if named.change(**{name: value}).is_served:
+                        with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
+                            settings.must_show(name, value=value)
+        finally:
+            settings.restore(before)
