@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from conformance.contract import Operation, Parameter
     from conformance.suite.arrange import Place
 
+#: Keywords of a schema that do not decide which values are allowed.
+_NOT_OF_THE_TYPE = frozenset({"description", "title", "default", "example", "examples", "deprecated"})
+
 
 class CaseAdapter:
     """Knows the parameters of one operation, and how a case of it uses them."""
@@ -168,18 +171,17 @@ class CaseAdapter:
 
 
 def without_like_mistakes(operation: Operation, cases: Iterable[DrawnCase]) -> list[DrawnCase]:
-    """Leave out a mistake in one property if the same requirement covers the same mistake in another property.
+    """Leave out a mistake in one property if the same mistake is made in another property of the same type.
 
-    The first property of a requirement gets every wrong value. Each of the others gets one wrong value, the next one in
-    turn. Cases that must be refused are never left out.
+    The first property of a type gets every wrong value. Each of the others gets one wrong value, the next one in turn.
+    Cases that must be refused are never left out.
     """
     adapter, found = CaseAdapter(operation), list(cases)
     mistakes: dict[str, dict[str, list[DrawnCase]]] = {}
     for case in map(adapter.diagnose, found):
         parameter = adapter.only_mistake_in_body(case)
         if parameter is not None and not adapter.must_be_refused(case):
-            schema = {key: value for key, value in parameter.schema.items() if key != "description"}
-            kind = json.dumps(schema, sort_keys=True)
+            kind = json.dumps(_type_in(parameter.schema), sort_keys=True)
             mistakes.setdefault(kind, {}).setdefault(parameter.name, []).append(case)
     left_out = {
         case.wire
@@ -189,6 +191,17 @@ def without_like_mistakes(operation: Operation, cases: Iterable[DrawnCase]) -> l
         if turn and place != turn % len(wrong)
     }
     return [case for case in found if case.wire not in left_out]
+
+
+def _type_in(schema: Any) -> Any:
+    """Return what a schema says about the values that are allowed, without examples, texts and extensions."""
+    if isinstance(schema, dict):
+        return {
+            key: _type_in(value)
+            for key, value in schema.items()
+            if key not in _NOT_OF_THE_TYPE and not key.startswith("x-")
+        }
+    return [_type_in(each) for each in schema] if isinstance(schema, list) else schema
 
 
 def without_repeated_queries(operation: Operation, cases: Iterable[DrawnCase]) -> list[DrawnCase]:

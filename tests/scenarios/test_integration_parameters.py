@@ -181,11 +181,18 @@ def test_a_parameter_takes_values_of_its_type_and_no_others(
                 take(maintainer, path, integration, names, kind)
                 if kind.is_of_channels and has(integration, DEFAULT_CHANNEL):
                     must_show_beside_the_default(maintainer, path, integration, names)
-                older = older_path(maintainer, project)
-                for name in names if older else ():
-                    odd = {**settings_of(integration), name: kind.wrong}
-                    by_older_name = maintainer.put(Path(f"{older}/{slug_of(integration)}"), odd)
-                    maintainer.follow(by_older_name).must_not_break()
+                for name in names:
+                    must_not_break_by_the_older_name(maintainer, project, integration, {name: kind.wrong})
+
+
+def must_not_break_by_the_older_name(
+    caller: Caller, project: Fixture, integration: Fixture, odd: Mapping[str, Any]
+) -> None:
+    """Send wrong values by the older name of the operation too, if the version has that name."""
+    older = older_path(caller, project)
+    if older:
+        answer = caller.put(Path(f"{older}/{slug_of(integration)}"), {**settings_of(integration), **odd})
+        caller.follow(answer).must_not_break()
 
 
 def test_several_recipients_are_all_kept(maintainer: Caller, path: Path, known: list[Fixture]) -> None:
@@ -339,6 +346,7 @@ def value_of(kind: Kind, name: str, number: int, settings: Mapping[str, Any]) ->
 def test_a_parameter_with_a_closed_list_takes_each_of_its_values_and_no_others(
     choice: Choice,
     maintainer: Caller,
+    project: Fixture,
     path: Path,
     known: list[Fixture],
 ) -> None:
@@ -365,6 +373,7 @@ def test_a_parameter_with_a_closed_list_takes_each_of_its_values_and_no_others(
             set_up(maintainer, path, integration, **{name: part}).must_not_break()
             after = shown(maintainer, path, slug, name)
             must(part not in after, f"{name} refused or not stored", f"{name} = {part} is shown")
+            must_not_break_by_the_older_name(maintainer, project, integration, {name: NO_TEXT})
     # Each of the others reads its own settings, and may know fewer values.
     last = choice.allowed[-1]
     for other in [one for one in known if has(one, name) and slug_of(one) != slug]:
@@ -392,6 +401,7 @@ def test_comments_on_events_are_switched_as_the_entry_says(
 
 def test_the_deprecated_switch_to_the_default_branch_does_no_harm(
     maintainer: Caller,
+    project: Fixture,
     path: Path,
     known: list[Fixture],
 ) -> None:
@@ -402,6 +412,7 @@ def test_the_deprecated_switch_to_the_default_branch_does_no_harm(
         given_set_up(maintainer, path, integration)
         with verifies("integrations.parameters.notify-only-default-branch.harmless"):
             answers = [set_up(maintainer, path, integration, **{DEPRECATED: value}).must_not_break() for value in FLAG]
+            must_not_break_by_the_older_name(maintainer, project, integration, {DEPRECATED: NO_FLAG})
         found = shown(maintainer, path, slug_of(integration), DEPRECATED)
         taken = "is refused" if not answers[-1].is_served else "is taken and kept" if True in found else "is taken"
         observe("integrations.parameters.notify-only-default-branch.answer", f"notify_only_default_branch {taken}")

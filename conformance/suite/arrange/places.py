@@ -11,6 +11,7 @@ from conformance.results.record import Reason
 from conformance.suite.context import current_run
 from conformance.suite.exceptions import NotTested, require_in
 from conformance.suite.expectations import Caller, Path
+from conformance.suite.per_run import PerRun
 from conformance.target import ACTORS, Fixture
 from conformance.target.names import FIXTURE_ROWS, SET_ASIDE, in_place_of
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Fixtures in which the profile may have projects beside each other.
 _SIDE_BY_SIDE = ("project", "sibling_project", "fuzz_project", "public_project", "allowlist_project")
+#: By actor: the paths with a full path in them that the actor was served once.
+_SERVED: PerRun[set[tuple[str, Path]]] = PerRun(set)
 
 
 def projects_side_by_side(profile: Profile) -> Iterator[tuple[Fixture, Fixture]]:
@@ -47,7 +50,10 @@ def by_full_path(path: Path, reader: Caller) -> Path:
     found = full_path_in(current_run().profile, path)
     _, kind, _, below = path.split("/", 3)
     named = Path(f"/{kind}/{quote(found, safe='')}/{below}") if found else path
-    return named if named == path or reader.get(named).is_served else path
+    known = _SERVED()
+    if (reader.name, named) not in known and (named == path or reader.get(named).is_served):
+        known.add((reader.name, named))
+    return named if (reader.name, named) in known else path
 
 
 @dataclass(frozen=True)
