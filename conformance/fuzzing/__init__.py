@@ -63,7 +63,7 @@ def drawn_for(suite: DrawingSession, operation: Operation) -> list[DrawnCase]:
     if wanted in corpus.given:
         return corpus.given[wanted].cases
     each_once = without_repeated_queries(operation, without_small_steps(corpus.cases(operation, "coverage")))
-    always = tuple(without_like_mistakes(operation, each_once))
+    always = tuple(without_like_mistakes(operation, each_once, budget.seed))
     found = replace(corpus.draw(operation, budget, with_earlier=suite.options.seed is None), coverage=always)
     if operation.has_gateway:
         # A gateway behind the service may answer these: it has a rate limit, and may cost money. Specification: Limits.

@@ -170,11 +170,12 @@ class CaseAdapter:
         return {**body, **{name: value for name, value in settings.items() if ("body", name) not in wrong}}
 
 
-def without_like_mistakes(operation: Operation, cases: Iterable[DrawnCase]) -> list[DrawnCase]:
+def without_like_mistakes(operation: Operation, cases: Iterable[DrawnCase], seed: int = 0) -> list[DrawnCase]:
     """Leave out a mistake in one property if the same mistake is made in another property of the same type.
 
-    The first property of a type gets every wrong value. Each of the others gets one wrong value, the next one in turn.
-    Cases that must be refused are never left out.
+    The first property of a type gets every wrong value. Each of the others gets null, which services forget most often,
+    and one of the other wrong values in turn, another one with the next seed. Cases that must be refused are never left
+    out.
     """
     adapter, found = CaseAdapter(operation), list(cases)
     mistakes: dict[str, dict[str, list[DrawnCase]]] = {}
@@ -186,9 +187,9 @@ def without_like_mistakes(operation: Operation, cases: Iterable[DrawnCase]) -> l
     left_out = {
         case.wire
         for alike in mistakes.values()
-        for turn, wrong in enumerate(alike.values())
+        for turn, (name, wrong) in enumerate(alike.items())
         for place, case in enumerate(wrong)
-        if turn and place != turn % len(wrong)
+        if turn and place != (turn + seed) % len(wrong) and case.body[name] is not None
     }
     return [case for case in found if case.wire not in left_out]
 

@@ -129,7 +129,7 @@ def test_each_wrong_value_in_a_query_is_sent_once(drawn: Any, name: str) -> None
     assert set(diagnosed[0]) == set(diagnosed[1])
 
 
-def test_each_property_of_a_type_gets_a_wrong_value_and_once_all_of_them(drawn: Any) -> None:
+def test_each_property_of_a_type_gets_null_and_a_wrong_value_and_one_all_of_them(drawn: Any) -> None:
     operation, cases = drawn["coverage"]["setUpIntegration"]
     kept = without_like_mistakes(operation, cases)
     adapter = CaseAdapter(operation)
@@ -148,8 +148,12 @@ def test_each_property_of_a_type_gets_a_wrong_value_and_once_all_of_them(drawn: 
     assert len(switches) > 20
     assert before.keys() == after.keys()
     assert after[switches[0]] == before[switches[0]]
-    assert {len(after[name]) for name in switches[1:]} == {1}
-    assert len(set.union(*(after[name] for name in switches[1:]))) == len(before[switches[0]])
+    others = [after[name] - {"null"} for name in switches[1:]]
+    assert all("null" in after[name] for name in switches)
+    assert {len(values) for values in others} == {0, 1}
+    assert set.union(*others) == before[switches[0]] - {"null"}
+    next_time = mistakes(without_like_mistakes(operation, cases, seed=1))
+    assert all(next_time[name] != after[name] for name in switches[1:])
     assert [case for case in kept if case.is_positive] == [case for case in cases if case.is_positive]
 
 
