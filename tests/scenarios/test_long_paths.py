@@ -14,38 +14,104 @@ import pytest
 from conformance.suite.arrange.approval_rules import project_rules_path
 from conformance.suite.arrange.approval_settings import AUTHOR, COMMITTER, OVERRIDES, of_project
 from conformance.suite.arrange.job_token_scope import limit_kept, limit_of, scope_path
-from conformance.suite.arrange.reviews import fresh_name, naming, rule_in
+from conformance.suite.arrange.reviews import (
+    MANY,
+    RESET_SECONDS,
+    approvers_of,
+    fresh_name,
+    merge_request_path,
+    must_become,
+    must_not_be_approved_by,
+    naming,
+    rule_in,
+    under_review,
+    user_id,
+)
 from conformance.suite.arrange.rule_lists import rules_put_back
-from conformance.suite.context import Unmet
-from conformance.suite.expectations import left_to_others, must_settle, named_otherwise, verifies
+from conformance.suite.context import NotTested, Unmet, current_run
+from conformance.suite.derived import caller_named, is_known
+from conformance.suite.expectations import Path, left_to_others, must_settle, named_otherwise, verifies
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conformance.suite import Fixture
     from conformance.suite.expectations import Caller
 
 
-@pytest.mark.calls_area("project-approval-rules")
-def test_a_rule_written_by_a_long_path_shows_by_the_number(maintainer: Caller, subgroup_project: Fixture) -> None:
-    left_to_others()  # where that project has no rules that can be written
-    rules = project_rules_path(subgroup_project)
-    by_path = named_otherwise(rules, subgroup_project, maintainer)
-    if by_path == rules:
+def inside(project: Fixture) -> Path | None:
+    """Return the merge request of that project; None if the profile names none."""
+    found = current_run().profile.first("nested_merge_request")
+    is_its_own = found is not None and found.get("project_id") == project.id
+    return merge_request_path(project, found) if found is not None and is_its_own else None
+
+
+def rules_inside(project: Fixture) -> Path | None:
+    path = inside(project)
+    return None if path is None else path / "approval_rules"
+
+
+@pytest.mark.parametrize(
+    "rules_of",
+    [
+        pytest.param(project_rules_path, id="project", marks=pytest.mark.calls_area("project-approval-rules")),
+        pytest.param(rules_inside, id="merge-request", marks=pytest.mark.calls_area("merge-request-approvals")),
+    ],
+)
+def test_a_rule_written_by_a_long_path_shows_by_the_number(
+    rules_of: Callable[[Fixture], Path | None],
+    maintainer: Caller,
+    subgroup_project: Fixture,
+) -> None:
+    left_to_others()  # where nothing of that project has rules that can be written
+    rules = rules_of(subgroup_project)
+    by_path = rules and named_otherwise(rules, subgroup_project, maintainer)
+    if rules is None or by_path is None or by_path == rules:
         return
     with suppress(Unmet), rules_put_back(maintainer, rules):
-        body = {"name": fresh_name(), "approvals_required": 2, **naming(maintainer)}
+        body = {"name": fresh_name(), "approvals_required": MANY, **naming(maintainer)}
         made = maintainer.post(by_path, body)
         if not made.is_served:
             return
         with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
             maintainer.list(rules).must_contain_once(name=body["name"])
-        number, changed = rule_in(made)["id"], {**body, "name": fresh_name(), "approvals_required": 3}
+        number, changed = rule_in(made)["id"], {**body, "name": fresh_name(), "approvals_required": MANY + 1}
         if maintainer.put(by_path / number, changed).is_served:
             with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
-                maintainer.list(rules).must_contain_once(name=changed["name"], approvals_required=3)
+                maintainer.list(rules).must_contain_once(name=changed["name"], approvals_required=MANY + 1)
         listed = maintainer.list(rules)
         if maintainer.delete(by_path / number).is_served:
             with verifies("conventions.project-id.encoded-subgroup-path"):
                 maintainer.list(rules).must_not_contain(id=number, after=listed)
+
+
+@pytest.mark.calls_area("merge-request-approvals")
+def test_an_approval_by_a_long_path_shows_by_the_number(maintainer: Caller, subgroup_project: Fixture) -> None:
+    """Who may approve there is open, and whether a bot of the group around it may reset: a refusal shows nothing."""
+    left_to_others()
+    path = inside(subgroup_project)
+    if path is None or not is_known("approver"):
+        return
+    approver, status = caller_named("approver"), path / "approvals"
+    by_path = Path(named_otherwise(status, subgroup_project, maintainer).removesuffix("/approvals"))
+    if by_path == path:
+        return
+    with suppress(Unmet, NotTested), under_review(maintainer, path, approver):
+        number = user_id(approver)
+        if approver.post(by_path / "approve").is_served:
+            with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
+                must_become(
+                    lambda: approvers_of(maintainer, path),
+                    lambda found: number in found,
+                    f"user {number} in approved_by of {status}",
+                )
+        if approver.post(by_path / "unapprove").is_served:
+            with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
+                must_not_be_approved_by(maintainer, path, number)
+        bots = [caller_named(name) for name in ("group_bot",) if is_known(name)]
+        if bots and approver.post(path / "approve").is_served and bots[0].put(by_path / "reset_approvals").is_served:
+            with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
+                must_not_be_approved_by(maintainer, path, number, within=RESET_SECONDS)
 
 
 @pytest.mark.calls_area("job-token-scope")

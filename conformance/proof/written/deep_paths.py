@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault, named
 from conformance.proof.tampering import handling
+from conformance.proof.written.merge_request_approvals import MERGE_REQUEST, RULE, RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +32,15 @@ _WRITES = {
     f"PUT {_RULES}/:approval_rule_id": ("change_rules", _BY_PATH),
     f"DELETE {_RULES}/:approval_rule_id": ("delete_rules", _BY_PATH),
     "PUT /projects/:id/merge_request_approval_setting": ("change_settings", _BY_PATH),
+    f"POST {RULES}": ("add_rules_of_merge_requests", _BY_PATH),
+    f"PUT {RULE}": ("change_rules_of_merge_requests", _BY_PATH),
+    f"DELETE {RULE}": ("delete_rules_of_merge_requests", _BY_PATH),
+    f"POST {MERGE_REQUEST}/approve": ("approve", _BY_PATH),
+    f"POST {MERGE_REQUEST}/unapprove": ("take_approvals_back", _BY_PATH),
+    f"PUT {MERGE_REQUEST}/reset_approvals": ("reset_approvals", _BY_PATH),
 }
+#: Those that do it in the project whose path is the first and the last part of the one that was named.
+_ELSEWHERE = (f"POST {RULES}", f"POST {MERGE_REQUEST}/approve", f"PUT {MERGE_REQUEST}/reset_approvals")
 
 
 def _undone(key: str) -> Callable[[Service], None]:
@@ -55,3 +64,25 @@ def _undone(key: str) -> Callable[[Service], None]:
 for _key, (_what, _requirement) in _WRITES.items():
     _says = f"{_key} is answered and does nothing, if it names a project in several groups by its path."
     fault(_requirement)(named(f"long_paths_{_what}_in_words_alone", _says, _undone(_key)))
+
+
+def _elsewhere(key: str) -> Callable[[Service], None]:
+    def apply(service: Service) -> None:
+        def make(handler: Any) -> Any:
+            def straying(request: Any) -> Any:
+                first, *between, last = request.path["id"].split("/")
+                if len(between) >= _DEEP - 1:
+                    other = service.identities.find_project(f"{first}/{last}")
+                    request.admit(request.caller, other or request.project)
+                return handler(request)
+
+            return straying
+
+        handling(service, key, make)
+
+    return apply
+
+
+for _key in _ELSEWHERE:
+    _says = f"{_key} is done in the outermost group, if it names a project in several groups by its path."
+    fault(_BY_PATH)(named(f"long_paths_{_WRITES[_key][0]}_further_out", _says, _elsewhere(_key)))
