@@ -1,4 +1,4 @@
-"""What is written by the path of a project that lies in several groups is what its number shows.
+"""What is written by the path of a project, or group, that lies in several groups is what its number shows.
 
 A service may cut such a path when something is written, and still read by the whole of it. Lists of job tokens are in
 test_job_token_scope_lists.py, integrations in test_conventions.py.
@@ -7,12 +7,20 @@ test_job_token_scope_lists.py, integrations in test_conventions.py.
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.suite.arrange.approval_rules import project_rules_path
-from conformance.suite.arrange.approval_settings import AUTHOR, COMMITTER, OVERRIDES, of_project
+from conformance.suite.arrange.approval_rules import (
+    administrator_of,
+    group_rules_path,
+    has_own_rule,
+    own_group,
+    own_rule_put_back,
+    project_rules_path,
+)
+from conformance.suite.arrange.approval_settings import AUTHOR, COMMITTER, OVERRIDES, of_group, of_project
 from conformance.suite.arrange.job_token_scope import limit_kept, limit_of, scope_path
 from conformance.suite.arrange.reviews import (
     MANY,
@@ -33,9 +41,10 @@ from conformance.suite.derived import caller_named, is_known
 from conformance.suite.expectations import Path, left_to_others, must_settle, named_otherwise, verifies
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from conformance.suite import Fixture
+    from conformance.suite.arrange.approval_settings import Settings
     from conformance.suite.expectations import Caller
 
 
@@ -142,12 +151,61 @@ def test_a_setting_written_by_a_long_path_shows_by_the_number(maintainer: Caller
     if named == settings:
         return
     with suppress(Unmet):
-        before = settings.values()
-        try:
-            for name in [name for name in (AUTHOR, COMMITTER, OVERRIDES) if settings.is_free(name)][:1]:
-                for value in (not before[name], before[name]):
-                    if named.change(**{name: value}).is_served:
-                        with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
-                            settings.must_show(name, value=value)
-        finally:
-            settings.restore(before)
+        for name, value in changed_in_turns(settings, named):
+            with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
+                settings.must_show(name, value=value)
+
+
+def changed_in_turns(settings: Settings, named: Settings) -> Iterator[tuple[str, bool]]:
+    """Change a free setting and change it back, both by another path; yield what each served call has set."""
+    before = settings.values()
+    try:
+        for name in [name for name in (AUTHOR, COMMITTER, OVERRIDES) if settings.is_free(name)][:1]:
+            for value in (not before[name], before[name]):
+                if named.change(**{name: value}).is_served:
+                    yield name, value
+    finally:
+        settings.restore(before)
+
+
+# -- groups ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.calls_area("group-approval-rules")
+def test_a_rule_of_a_group_written_by_a_long_path_shows_by_the_number(owner: Caller, subgroup: Fixture) -> None:
+    """No operation deletes such a rule: where the run has made no group for it, one is made once and used again."""
+    left_to_others()  # where that group has no rules, or none that can be written
+    group = own_group(subgroup)
+    rules = group_rules_path(group)
+    with suppress(Unmet, NotTested):
+        admin = administrator_of(owner, group)
+        by_path = named_otherwise(rules, group, admin)
+        if by_path == rules:
+            return
+        if group is not subgroup or not has_own_rule(admin, rules):
+            body = {"name": fresh_name(), "approvals_required": 2, "rule_type": "regular", **naming(admin)}
+            if admin.post(by_path, body).is_served:
+                with verifies("conventions.group-id.encoded-subgroup-path", go_on=True):
+                    admin.list(rules).must_contain_once(name=body["name"])
+        with own_rule_put_back(admin, rules) as rule:
+            changed = {"name": fresh_name(), **naming(admin)}
+            if admin.put(by_path / rule["id"], changed).is_served:
+                with verifies("conventions.group-id.encoded-subgroup-path", go_on=True):
+                    admin.list(rules).must_contain_once(id=rule["id"], name=changed["name"])
+
+
+@pytest.mark.calls_area("approval-settings")
+def test_a_setting_of_a_group_written_by_a_long_path_shows_by_the_number(owner: Caller) -> None:
+    """In a group whose projects no test uses, because a setting that was written may be locked for these."""
+    left_to_others()  # unless the profile names such a group, and its settings can be changed
+    group = current_run().profile.first("inner_export_group")
+    settings = None if group is None else of_group(owner, group)
+    if group is None or settings is None:
+        return
+    named = replace(settings, path=named_otherwise(settings.path, group, owner))
+    if "/" not in str(group.get("path")) or named == settings:
+        return
+    with suppress(Unmet):
+        for name, value in changed_in_turns(settings, named):
+            with verifies("conventions.group-id.encoded-subgroup-path", go_on=True):
+                settings.must_show(name, value=value)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault, named
 from conformance.proof.tampering import handling
+from conformance.proof.written.integrations import NEWER, OLDER
 from conformance.proof.written.merge_request_approvals import MERGE_REQUEST, RULE, RULES
 
 if TYPE_CHECKING:
@@ -13,11 +14,13 @@ if TYPE_CHECKING:
 
     from conformance.reference import Service
 
-#: So many groups are around a project whose path is cut.
-_DEEP = 3
+#: So many groups are around a project whose path is cut, and around such a group.
+_DEEP, _DEEP_GROUP = 3, 1
 _SCOPE = "/projects/:id/job_token_scope"
 _RULES = "/projects/:id/approval_rules"
 _BY_PATH = "conventions.project-id.encoded-subgroup-path"
+_GROUP_BY_PATH = "conventions.group-id.encoded-subgroup-path"
+_GROUP_RULES = "/groups/:id/approval_rules"
 #: The operations that do nothing: what each is called here, and the requirement by which it is seen.
 _WRITES = {
     f"POST {_SCOPE}/allowlist": ("let_projects_in", "job-token-scope.allowlist.add.present"),
@@ -32,6 +35,13 @@ _WRITES = {
     f"PUT {_RULES}/:approval_rule_id": ("change_rules", _BY_PATH),
     f"DELETE {_RULES}/:approval_rule_id": ("delete_rules", _BY_PATH),
     "PUT /projects/:id/merge_request_approval_setting": ("change_settings", _BY_PATH),
+    f"PUT {NEWER}/:slug": ("set_integrations_up", _BY_PATH),
+    f"DELETE {NEWER}/:slug": ("disable_integrations", _BY_PATH),
+    f"PUT {OLDER}/:slug": ("set_services_up", _BY_PATH),
+    f"DELETE {OLDER}/:slug": ("disable_services", _BY_PATH),
+    f"POST {_GROUP_RULES}": ("add_rules_of_groups", _GROUP_BY_PATH),
+    f"PUT {_GROUP_RULES}/:approval_rule_id": ("change_rules_of_groups", _GROUP_BY_PATH),
+    "PUT /groups/:id/merge_request_approval_setting": ("change_settings_of_groups", _GROUP_BY_PATH),
     f"POST {RULES}": ("add_rules_of_merge_requests", _BY_PATH),
     f"PUT {RULE}": ("change_rules_of_merge_requests", _BY_PATH),
     f"DELETE {RULE}": ("delete_rules_of_merge_requests", _BY_PATH),
@@ -44,10 +54,12 @@ _ELSEWHERE = (f"POST {RULES}", f"POST {MERGE_REQUEST}/approve", f"PUT {MERGE_REQ
 
 
 def _undone(key: str) -> Callable[[Service], None]:
+    depth = _DEEP_GROUP if "/groups/:id" in key else _DEEP
+
     def apply(service: Service) -> None:
         def make(handler: Any) -> Any:
             def pretending(request: Any) -> Any:
-                if request.path["id"].count("/") < _DEEP:
+                if request.path["id"].count("/") < depth:
                     return handler(request)
                 before = service.store.snapshot()
                 answer = handler(request)
@@ -62,7 +74,7 @@ def _undone(key: str) -> Callable[[Service], None]:
 
 
 for _key, (_what, _requirement) in _WRITES.items():
-    _says = f"{_key} is answered and does nothing, if it names a project in several groups by its path."
+    _says = f"{_key} is answered and does nothing, if it names what lies in several groups by its path."
     fault(_requirement)(named(f"long_paths_{_what}_in_words_alone", _says, _undone(_key)))
 
 
