@@ -40,7 +40,7 @@ def test_the_completion_endpoint_takes_the_token_in_either_header(owner: Caller,
         # The same operation, but perhaps answered by another part of a service.
         project = current_run().profile.first("project")
         named = {"project_path": project["path"]} if project is not None and project.get("path") else {}
-        streamed = completion(stream=True, **named)
+        streamed = completion(stream=True, intent="generation", **named)
         in_pieces = complete(anonymous, streamed, Authorization=f"Bearer {token}")
         if in_pieces.exchange.is_refusal and complete(anonymous, streamed, **{"PRIVATE-TOKEN": token}).is_served:
             in_pieces.must_be(200)

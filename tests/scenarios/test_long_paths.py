@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -32,6 +33,7 @@ from conformance.suite.arrange.reviews import (
     must_not_be_approved_by,
     naming,
     rule_in,
+    state_of,
     under_review,
     user_id,
 )
@@ -83,7 +85,8 @@ def test_a_rule_written_by_a_long_path_shows_by_the_number(
         if not made.is_served:
             return
         with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
-            maintainer.list(rules).must_contain_once(name=body["name"])
+            for path in (rules, by_path):
+                maintainer.list(path).must_contain_once(name=body["name"])
         number, changed = rule_in(made)["id"], {**body, "name": fresh_name(), "approvals_required": MANY + 1}
         if maintainer.put(by_path / number, changed).is_served:
             with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
@@ -109,10 +112,15 @@ def test_an_approval_by_a_long_path_shows_by_the_number(maintainer: Caller, subg
         number = user_id(approver)
         if approver.post(by_path / "approve").is_served:
             with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
+                for shown in (path, by_path):
+                    must_become(
+                        partial(approvers_of, maintainer, shown),
+                        lambda found: number in found,
+                        f"user {number} in approved_by of {shown}",
+                    )
+                named = rules_in_state(maintainer, path)
                 must_become(
-                    lambda: approvers_of(maintainer, path),
-                    lambda found: number in found,
-                    f"user {number} in approved_by of {status}",
+                    partial(rules_in_state, maintainer, by_path), named.__eq__, f"the rules {named} by the path"
                 )
         if approver.post(by_path / "unapprove").is_served:
             with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
@@ -121,6 +129,13 @@ def test_an_approval_by_a_long_path_shows_by_the_number(maintainer: Caller, subg
         if bots and approver.post(path / "approve").is_served and bots[0].put(by_path / "reset_approvals").is_served:
             with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
                 must_not_be_approved_by(maintainer, path, number, within=RESET_SECONDS)
+
+
+def rules_in_state(caller: Caller, merge_request: Path) -> list[Any]:
+    """Return the numbers of the rules that an approval state shows."""
+    return sorted(
+        (rule.get("id") for rule in state_of(caller, merge_request)["rules"] if isinstance(rule, dict)), key=str
+    )
 
 
 @pytest.mark.calls_area("job-token-scope")

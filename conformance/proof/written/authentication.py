@@ -190,6 +190,14 @@ def no_bearer_token_completes_in_a_project(service: Service) -> None:
     )
 
 
+@fault("authentication.bearer-on-completions")
+def no_bearer_token_completes_with_an_intent(service: Service) -> None:
+    """The completion endpoint ignores Authorization if an intent is sent."""
+    deaf_to(
+        service, b"authorization", lambda request: is_route(request.route, COMPLETE) and b'"intent"' in request.body
+    )
+
+
 @fault("authentication.private-token-on-completions")
 def completions_take_bearer_tokens_alone(service: Service) -> None:
     """The completion endpoint ignores PRIVATE-TOKEN."""

@@ -76,15 +76,21 @@ def _undone(key: str) -> Callable[[Service], None]:
 for _key, (_what, _requirement) in _WRITES.items():
     _says = f"{_key} is answered and does nothing, if it names what lies in several groups by its path."
     fault(_requirement)(named(f"long_paths_{_what}_in_words_alone", _says, _undone(_key)))
+#: Reads that show what is there instead.
+_READS = {
+    f"GET {MERGE_REQUEST}/approvals": "read_approvals",
+    f"GET {MERGE_REQUEST}/approval_state": "read_the_state",
+    f"GET {RULES}": "list_rules_of_merge_requests",
+}
 
 
 def _elsewhere(key: str) -> Callable[[Service], None]:
     def apply(service: Service) -> None:
         def make(handler: Any) -> Any:
             def straying(request: Any) -> Any:
-                first, *between, last = request.path["id"].split("/")
-                if len(between) >= _DEEP - 1:
-                    other = service.identities.find_project(f"{first}/{last}")
+                parts = request.path["id"].split("/")
+                if len(parts) > _DEEP:
+                    other = service.identities.find_project(f"{parts[0]}/{parts[-1]}")
                     request.admit(request.caller, other or request.project)
                 return handler(request)
 
@@ -95,6 +101,6 @@ def _elsewhere(key: str) -> Callable[[Service], None]:
     return apply
 
 
-for _key in _ELSEWHERE:
+for _key, _what in ({_key: _WRITES[_key][0] for _key in _ELSEWHERE} | _READS).items():
     _says = f"{_key} is done in the outermost group, if it names a project in several groups by its path."
-    fault(_BY_PATH)(named(f"long_paths_{_WRITES[_key][0]}_further_out", _says, _elsewhere(_key)))
+    fault(_BY_PATH)(named(f"long_paths_{_what}_further_out", _says, _elsewhere(_key)))
