@@ -104,7 +104,8 @@ def test_what_is_set_up_by_the_full_path_is_set_up_in_that_project(
         given_disabled(maintainer, path, integration)
         with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
             set_up(maintainer, by_path, integration).must_be_served()
-            listed = maintainer.whole_list(path).must_contain(slug=slug_of(integration))
+            maintainer.whole_list(path).must_contain(slug=slug_of(integration))
+        listed = maintainer.whole_list(path)
         must_be_gone_if_disabled_by(by_path, maintainer, path, integration, listed)
         older = older_path(maintainer, subgroup_project)
         if older is None:

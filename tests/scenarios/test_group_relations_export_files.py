@@ -345,12 +345,12 @@ def is_batched_by_path(export: Export, group: Fixture) -> bool | None:
             before = export.marks()
             if not named.schedule(batched=True).is_served:
                 return None
-            form = form_of(export, before, batched=True)
+            form = form_of(export, before)
             if form is not False:
                 return form
             before = export.marks()
             export.accepted(batched=True).given_served()
-            return False if form_of(export, before, batched=True) else None
+            return False if form_of(export, before) else None
     return None
 
 
@@ -388,7 +388,7 @@ def test_two_groups_that_are_exported_at_once_have_files_of_their_own(
         left_to_others()  # a service may export one group at a time
         return
     export.settled(before, batched=False)
-    is_batched = form_of(other, before_other, batched=True)
+    is_batched = form_of(other, before_other)
     other.accepted(batched=True)  # once more, certainly later
     alone = other.own(other.quiet()).get("batched")
     left_to_others("group-relations-export.schedule.in-batches")  # unless that is the form of such an export
@@ -409,10 +409,10 @@ def test_two_groups_that_are_exported_at_once_have_files_of_their_own(
         must(not strange, "the objects of this group", f"{strange} of another group", beside.exchange)
 
 
-def form_of(export: Export, before: Marks, *, batched: bool) -> bool | None:
+def form_of(export: Export, before: Marks) -> bool | None:
     """Wait for the end of an export, and tell whether its relation came in batches; None if that does not show."""
     with suppress(Unmet):
-        entry = export.own(export.anew(export.settled(before, batched=batched), before))
+        entry = export.own(export.anew(export.quiet(), before))
         if entry.get("status") == FINISHED and isinstance(entry.get("batched"), bool):
             return bool(entry["batched"])
     return None
