@@ -20,10 +20,14 @@ if TYPE_CHECKING:
     from conformance.suite.arrange import Arranged, Prepared
     from conformance.suite.expectations import Answer, Caller
 
-#: Reads that need the same role: if one is refused, the caller does not have the role in that place either.
+#: Reads that need the same role: if one is refused, the caller does not have the role in that place either. The second
+#: tells whether the first one has to be refused.
 _WITNESSES = {
-    "projects": ("merge_request_approval_setting", "getProjectApprovalSettings"),
-    "groups": ("merge_request_approval_setting", "getGroupApprovalSettings"),
+    "projects": {"getProjectApprovalSettings": "merge_request_approval_setting", "getJobTokenScope": "job_token_scope"},
+    "groups": {
+        "getGroupApprovalSettings": "merge_request_approval_setting",
+        "listGroupApprovalRules": "approval_rules",
+    },
 }
 #: The places: those further inside, and those that everybody may see, where finding them needs no role. For groups,
 #: these are the one around the public project, which the profile does not name, so that it is only read there, and one
@@ -33,6 +37,8 @@ _ELSEWHERE = {
     "groups": ("subgroup", "public_project", "second_approver_group"),
 }
 _PUBLIC = ("public_project", "second_approver_group")
+#: Callers whose role in the group around a public project gives them none of the rights there.
+_WITH_A_LOW_ROLE = ("reporter", "guest")
 _BELOW_EVERY_ROLE = ("developer", "reporter", "guest", "outsider", ANONYMOUS)
 #: A developer whose part in the project gives no right to read more. The author of a merge request is none by
 #: definition, because whoever writes a profile may have opened it as a maintainer.
@@ -80,11 +86,14 @@ def _elsewhere(prepared: Arranged, caller: Caller) -> Iterator[Prepared]:
     that needs the role, and somebody else is served the same.
     """
     operation, kind = prepared.operation, prepared.operation.path.split("/")[1]
-    below, witness = _WITNESSES.get(kind, ("", operation.id))
-    owner = operation.owner
-    if witness == operation.id or caller.name not in _BELOW_EVERY_ROLE or owner is None:
+    witnesses, owner = _WITNESSES.get(kind, {}), operation.owner
+    if not witnesses or caller.name not in _BELOW_EVERY_ROLE or owner is None:
         return
-    for name in _ELSEWHERE[kind]:
+    is_witness = operation.id == next(iter(witnesses))
+    if is_witness and caller.name not in _WITH_A_LOW_ROLE:
+        return
+    below = next(path for witness, path in witnesses.items() if witness != operation.id)
+    for name in ["public_project"] if is_witness else _ELSEWHERE[kind]:
         place = current_run().profile.first(name)
         is_around = (kind, name) == ("groups", "public_project")
         if place is None or not place.get("path") or not _is_in_question(operation, caller, name, is_around=is_around):
@@ -107,13 +116,14 @@ def _is_in_question(operation: Operation, caller: Caller, name: str, *, is_aroun
     """
     if name not in _PUBLIC:
         return caller.name != ANONYMOUS
+    names = {parameter.name for parameter in operation.path_parameters}
     if not operation.is_read:
-        names = {parameter.name for parameter in operation.path_parameters}
         needs_more = operation.method == "DELETE" or names - {"id", "integration_slug"}
         return not (is_around or needs_more) and caller.name in ("outsider", ANONYMOUS)
     if caller.name == ANONYMOUS:  # about public projects there is a test of its own
         return is_around and "outsider" in operation.refused
-    return name == "public_project" and caller.name == "outsider"
+    is_low = caller.name in _WITH_A_LOW_ROLE and names == {"id"}
+    return name == "public_project" and (caller.name == "outsider" or is_low)
 
 
 def _without_lists(call: Prepared) -> Prepared:

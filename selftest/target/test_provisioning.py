@@ -286,7 +286,7 @@ def test_without_subgroups_groups_are_created_at_the_top_level_where_possible(wh
     bench = Bench(alter=changed(not_nested))
     found, wanted = bench.profile(bench.provision())["fixtures"], whole[0].profile(whole[1])["fixtures"]
     inside = {"subgroup", "nested_subgroup", "inner_group", "inner_export_group"}
-    assert wanted.keys() - found.keys() == {*inside, "subgroup_project", "inner_project"}
+    assert wanted.keys() - found.keys() == {*inside, "subgroup_project", "nested_merge_request", "inner_project"}
     assert "/" not in found["second_approver_group"]["path"]
     assert len(found["allowlist_groups"]) == len(wanted["allowlist_groups"])
 

@@ -150,8 +150,11 @@ def look_at_short_pages(pages: Pages, total: int) -> None:
 
 
 def look_behind_the_end(pages: Pages, last: int, length: int) -> None:
-    """A page after the last one repeats nothing; whether it is empty or refused is up to the service."""
-    answer = pages.at(last + 5, length)
+    """A page after the last one repeats nothing; whether it is empty or refused is up to the service.
+
+    Without its last digit, the number would be that of the last page.
+    """
+    answer = pages.at(last * 10, length)
     with held_against([pages.prepared.operation.paginated, "conventions.pagination.beyond-the-end"]):
         if answer.is_served:
             must(answer.json == [], "no entry", f"{len(answer.json)} entries", answer.exchange)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.suite.arrange.code_completion import COMPLETIONS, completion
+from conformance.suite.context import current_run
 from conformance.suite.derived import caller_named, is_known
 from conformance.suite.expectations import given, must, verifies
 
@@ -37,7 +38,9 @@ def test_the_completion_endpoint_takes_the_token_in_either_header(owner: Caller,
     with verifies("authentication.bearer-on-completions"):
         served = complete(anonymous, Authorization=f"Bearer {token}").must_be(200)
         # The same operation, but perhaps answered by another part of a service.
-        streamed = completion(stream=True)
+        project = current_run().profile.first("project")
+        named = {"project_path": project["path"]} if project is not None and project.get("path") else {}
+        streamed = completion(stream=True, intent="generation", **named)
         in_pieces = complete(anonymous, streamed, Authorization=f"Bearer {token}")
         if in_pieces.exchange.is_refusal and complete(anonymous, streamed, **{"PRIVATE-TOKEN": token}).is_served:
             in_pieces.must_be(200)

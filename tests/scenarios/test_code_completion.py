@@ -119,6 +119,11 @@ def test_everything_optional_may_be_sent_as_well(owner: Caller, project: Fixture
         answers.append(complete(owner, intent="generation", current_file=below).must_be(200))
     with verifies("code-completion.request.project-path.is-optional"):
         answers.append(complete(owner, project_path=given_field(project, "path", str)).must_be(200))
+    with verifies("code-completion.result.choices", go_on=True):
+        # What the first answer is may differ from those that follow.
+        for answer in answers:
+            choices = answer.must_be_an(dict).json.get("choices")
+            must(isinstance(choices, list), "choices as an array", repr(choices), answer.exchange)
     with verifies("code-completion.result.created-counts-seconds"):
         for answer in answers:
             must_count_seconds(answer)

@@ -26,7 +26,7 @@ from conformance.suite.steady import shows_the_same
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
-    from conformance.suite.expectations import Caller
+    from conformance.suite.expectations import Caller, Listing
 
 
 @pytest.mark.calls_area("group-relations-export")
@@ -105,11 +105,25 @@ def test_what_is_set_up_by_the_full_path_is_set_up_in_that_project(
         with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
             set_up(maintainer, by_path, integration).must_be_served()
             maintainer.whole_list(path).must_contain(slug=slug_of(integration))
+        listed = maintainer.whole_list(path)
+        must_be_gone_if_disabled_by(by_path, maintainer, path, integration, listed)
         older = older_path(maintainer, subgroup_project)
-        if older and maintainer.follow(set_up(maintainer, older, integration)).is_served:
-            by_older = Path(older.replace(project_path(subgroup_project), f"/projects/{subgroup_project.encoded_path}"))
-            with verifies("conventions.project-id.encoded-subgroup-path"):
-                maintainer.follow(set_up(maintainer, by_older, integration)).must_be_served()
+        if older is None:
+            return
+        by_older = Path(older.replace(project_path(subgroup_project), f"/projects/{subgroup_project.encoded_path}"))
+        answer = maintainer.follow(set_up(maintainer, by_older, integration))
+        if answer.is_served or maintainer.follow(set_up(maintainer, older, integration)).is_served:
+            with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
+                answer.must_be_served()
+                maintainer.whole_list(path).must_contain(slug=slug_of(integration))
+        must_be_gone_if_disabled_by(by_older, maintainer, path, integration, listed)
+
+
+def must_be_gone_if_disabled_by(way: Path, caller: Caller, path: Path, integration: Fixture, listed: Listing) -> None:
+    """Expect that an integration is disabled by its number as well, if the call by the path is served."""
+    if caller.follow(caller.delete(way / slug_of(integration))).is_served:
+        with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
+            caller.whole_list(path).must_not_contain(slug=slug_of(integration), after=listed)
 
 
 def moments(status: object) -> set[tuple[str, str]]:

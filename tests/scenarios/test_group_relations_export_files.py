@@ -42,6 +42,7 @@ from conformance.suite.load import at_once, in_turns
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
+    from conformance.suite.arrange.export_entries import Marks
 
 NO_RELATION = "conformance_no_such_relation"
 MOST_BATCHES = 20
@@ -323,6 +324,9 @@ def test_the_export_of_a_group_inside_or_beside_leaves_the_file_of_a_group(
         if "/" in str(other.get("path")):
             with verifies("conventions.group-id.encoded-subgroup-path", go_on=True):
                 must_have_one_file(another, other, texts)
+            if (is_batched := is_batched_by_path(another, other)) is not None:
+                with verifies("group-relations-export.schedule.in-batches", go_on=True):
+                    must(is_batched, f"batched = true of group {other.id} by its path, as by its number", "false")
         with verifies("group-relations-export.download.belongs-to-its-group"):
             file = export.download()
             lost = [text for text in texts if file.is_served and not lines_with(text, lines_of(file))]
@@ -332,6 +336,22 @@ def test_the_export_of_a_group_inside_or_beside_leaves_the_file_of_a_group(
                 f"none of {lost}",
                 file.exchange,
             )
+
+
+def is_batched_by_path(export: Export, group: Fixture) -> bool | None:
+    """Tell whether a group comes in batches that is exported by its path; None unless it does by its number."""
+    with suppress(Unmet):
+        for named in export.named_by_path(group):
+            before = export.marks()
+            if not named.schedule(batched=True).is_served:
+                return None
+            form = form_of(export, before)
+            if form is not False:
+                return form
+            before = export.marks()
+            export.accepted(batched=True).given_served()
+            return False if form_of(export, before) else None
+    return None
 
 
 def must_have_one_file(inner: Export, group: Fixture, texts: list[str]) -> None:
@@ -362,15 +382,19 @@ def test_two_groups_that_are_exported_at_once_have_files_of_their_own(
     other = export_of(owner, subgroup, export.relation)
     if not export.is_batched():
         export.finished(batched=True)  # so that its entry shows when the next one has ended
-    before = export.marks()
-    other.quiet()
+    before, before_other = export.marks(), other.marks()
     answers = at_once(partial(export.accepted, batched=False), partial(other.accepted, batched=True))
     if not all(answer.is_served for answer in answers):
         left_to_others()  # a service may export one group at a time
         return
     export.settled(before, batched=False)
+    is_batched = form_of(other, before_other)
     other.accepted(batched=True)  # once more, certainly later
-    other.quiet()
+    alone = other.own(other.quiet()).get("batched")
+    left_to_others("group-relations-export.schedule.in-batches")  # unless that is the form of such an export
+    if alone is True and is_batched is not None:
+        with verifies("group-relations-export.schedule.in-batches", go_on=True):
+            must(is_batched, f"batched = true of {other.path} beside another export in one piece, as alone", "false")
     with verifies("group-relations-export.schedule.unbatched", go_on=True):
         told = export.own(export.anew(export.quiet(), before)).get("batched", False)  # beside an older entry, if any
         must(told is False, f"batched = false of {export.relation} beside another export in batches", f"{told!r}")
@@ -383,6 +407,15 @@ def test_two_groups_that_are_exported_at_once_have_files_of_their_own(
         beside = other.download(batched=True, batch_number=1)
         strange = [text for text in texts if beside.is_served and lines_with(text, lines_of(beside))]
         must(not strange, "the objects of this group", f"{strange} of another group", beside.exchange)
+
+
+def form_of(export: Export, before: Marks) -> bool | None:
+    """Wait for the end of an export, and tell whether its relation came in batches; None if that does not show."""
+    with suppress(Unmet):
+        entry = export.own(export.anew(export.quiet(), before))
+        if entry.get("status") == FINISHED and isinstance(entry.get("batched"), bool):
+            return bool(entry["batched"])
+    return None
 
 
 def given_its_objects(export: Export, texts: list[str]) -> None:

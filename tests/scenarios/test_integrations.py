@@ -399,6 +399,11 @@ def must_be_required(caller: Caller, project: Fixture, integration: Fixture, par
         caller.put(path / slug, settings)
     given_disabled(caller, path, integration)
     lacking = {name: value for name, value in settings.items() if name != parameter}
-    for name in dict.fromkeys((path, older or path, named_otherwise(path, project, caller))):
-        caller.follow(caller.put(name / slug, lacking)).must_be_refused(beside=control)
+    # By the path beside the flag of an event, which makes nothing else right.
+    flagged = {**lacking, **dict.fromkeys((integration.get("events") or ())[:1], True)}
+    calls = [(path, lacking), *([(older, lacking)] if older else [])]
+    if (by_path := (named_otherwise(path, project, caller), flagged)) not in calls:
+        calls.append(by_path)
+    for name, sent in calls:
+        caller.follow(caller.put(name / slug, sent)).must_be_refused(beside=control)
     caller.whole_list(path).must_not_contain(slug=slug, after=listed)

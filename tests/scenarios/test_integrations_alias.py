@@ -260,11 +260,16 @@ def test_what_is_done_by_the_older_name_shows_by_the_newer_one(
                 # In a list that shows what was sent at first, each flag was on; in one of defaults, some are off.
                 at = named_otherwise(path, project, maintainer) if wanted else older
                 must_have_flags(maintainer, at, slug, sent)
-        for one in dict.fromkeys((older, named_otherwise(older, project, maintainer))):
-            through(maintainer, "PUT", one / slug, json={**settings, **sent}).given_served()
+        texts = [value, f"{value}-again"]
+        for one, text in zip(dict.fromkeys((older, named_otherwise(older, project, maintainer))), texts, strict=False):
+            anew = {name: text} if name and isinstance(value, str) else {}
+            through(maintainer, "PUT", one / slug, json={**settings, **sent, **anew}).given_served()
             listed, before = maintainer.whole_list(path), maintainer.get(path / slug)
             with verifies("integrations.alias.set-up-shows", go_on=True):
                 listed.must_contain(slug=slug, **sent)  # the second time, it was disabled before
+            if text != value and anew and before.is_served and shows_text(before, value):
+                with verifies("integrations.disable.settings-stay-reset", go_on=True):
+                    must(shows_text(before, text), f"{name} = {text}", f"{value}, as before it was disabled")
             with verifies("integrations.alias.disable-shows"):
                 through(maintainer, "DELETE", one / slug).given_served()
                 maintainer.whole_list(path).must_not_contain(slug=slug, after=listed)

@@ -32,6 +32,7 @@ from conformance.suite.arrange.places import projects_side_by_side
 from conformance.suite.arrange.reviews import given_in_profile
 from conformance.suite.context import NotTested, Unmet, current_run
 from conformance.suite.expectations import (
+    Answer,
     Caller,
     Path,
     given,
@@ -41,6 +42,7 @@ from conformance.suite.expectations import (
     unchanged,
     verifies,
 )
+from conformance.suite.expectations.words import settles
 from conformance.suite.load import ROUNDS, at_once
 
 if TYPE_CHECKING:
@@ -120,10 +122,11 @@ def test_one_integration_set_up_in_two_projects_at_once_is_set_up_in_both(
     sibling_project: Fixture,
     integrations: tuple[Fixture, ...],
 ) -> None:
-    """Each project shows the text that was sent to it, if the integration shows one."""
+    """Each project shows the text that was sent to it, if the integration shows one, and none from a turn before."""
     integration = with_a_text(integrations)[0]
+    left_to_others("integrations.disable.settings-stay-reset")  # unless it shows a text
     slug, name = slug_of(integration), integration.get("distinctive_name")
-    both = [integrations_path(maintainer, each) for each in (project, sibling_project)]
+    both, earlier = [integrations_path(maintainer, each) for each in (project, sibling_project)], list[str]()
     with borrowed(maintainer, both[0], integration), borrowed(maintainer, both[1], integration):
         for turn in range(ROUNDS):
             texts = [f"{integration.get('distinctive_value')}-{each.id}-{turn}" for each in (project, sibling_project)]
@@ -138,6 +141,10 @@ def test_one_integration_set_up_in_two_projects_at_once_is_set_up_in_both(
                 for path in both:
                     maintainer.whole_list(path).must_contain_once(slug=slug)
             shown = [maintainer.get(path / slug).given_served() for path in both]
+            for path, answer, former in zip(both, shown, earlier, strict=False):
+                with verifies("integrations.disable.settings-stay-reset", go_on=True):
+                    must_not_show_anew(maintainer, path / slug, former, answer)
+            earlier = texts if name and all(map(shows_text, shown, texts)) else []
             if not all(map(shows_text, shown, texts)):  # they may be masked, so that none of them shows
                 left_to_others("integrations.belong-to-their-project")
             else:
@@ -146,6 +153,13 @@ def test_one_integration_set_up_in_two_projects_at_once_is_set_up_in_both(
                         must(not shows_text(answer, strange), f"no {strange}", strange, answer.exchange)
             for path in both:
                 given_disabled(maintainer, path, integration)
+
+
+def must_not_show_anew(caller: Caller, one: Path, former: str, answer: Answer) -> None:
+    """Expect that an integration which is set up again with another text does not show the one from before."""
+    is_former = shows_text(answer, former)
+    is_so = is_former and not settles(lambda: not shows_text(caller.get(one), former))
+    must(not is_so, "the text that was sent", f"{former}, as before it was disabled", answer.exchange)
 
 
 def test_each_of_two_integrations_shows_its_own_settings(

@@ -1,4 +1,4 @@
-"""What is written by the path of a project that lies in several groups is what its number shows.
+"""What is written by the path of a project, or group, that lies in several groups is what its number shows.
 
 A service may cut such a path when something is written, and still read by the whole of it. Lists of job tokens are in
 test_job_token_scope_lists.py, integrations in test_conventions.py.
@@ -7,45 +7,136 @@ test_job_token_scope_lists.py, integrations in test_conventions.py.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.suite.arrange.approval_rules import project_rules_path
-from conformance.suite.arrange.approval_settings import AUTHOR, COMMITTER, OVERRIDES, of_project
+from conformance.suite.arrange.approval_rules import (
+    administrator_of,
+    group_rules_path,
+    has_own_rule,
+    own_group,
+    own_rule_put_back,
+    project_rules_path,
+)
+from conformance.suite.arrange.approval_settings import AUTHOR, COMMITTER, OVERRIDES, of_group, of_project
 from conformance.suite.arrange.job_token_scope import limit_kept, limit_of, scope_path
-from conformance.suite.arrange.reviews import fresh_name, naming, rule_in
+from conformance.suite.arrange.reviews import (
+    MANY,
+    RESET_SECONDS,
+    approvers_of,
+    fresh_name,
+    merge_request_path,
+    must_become,
+    must_not_be_approved_by,
+    naming,
+    rule_in,
+    state_of,
+    under_review,
+    user_id,
+)
 from conformance.suite.arrange.rule_lists import rules_put_back
-from conformance.suite.context import Unmet
-from conformance.suite.expectations import left_to_others, must_settle, named_otherwise, verifies
+from conformance.suite.context import NotTested, Unmet, current_run
+from conformance.suite.derived import caller_named, is_known
+from conformance.suite.expectations import Path, left_to_others, must_settle, named_otherwise, verifies
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from conformance.suite import Fixture
+    from conformance.suite.arrange.approval_settings import Settings
     from conformance.suite.expectations import Caller
 
 
-@pytest.mark.calls_area("project-approval-rules")
-def test_a_rule_written_by_a_long_path_shows_by_the_number(maintainer: Caller, subgroup_project: Fixture) -> None:
-    left_to_others()  # where that project has no rules that can be written
-    rules = project_rules_path(subgroup_project)
-    by_path = named_otherwise(rules, subgroup_project, maintainer)
-    if by_path == rules:
+def inside(project: Fixture) -> Path | None:
+    """Return the merge request of that project; None if the profile names none."""
+    found = current_run().profile.first("nested_merge_request")
+    is_its_own = found is not None and found.get("project_id") == project.id
+    return merge_request_path(project, found) if found is not None and is_its_own else None
+
+
+def rules_inside(project: Fixture) -> Path | None:
+    path = inside(project)
+    return None if path is None else path / "approval_rules"
+
+
+@pytest.mark.parametrize(
+    "rules_of",
+    [
+        pytest.param(project_rules_path, id="project", marks=pytest.mark.calls_area("project-approval-rules")),
+        pytest.param(rules_inside, id="merge-request", marks=pytest.mark.calls_area("merge-request-approvals")),
+    ],
+)
+def test_a_rule_written_by_a_long_path_shows_by_the_number(
+    rules_of: Callable[[Fixture], Path | None],
+    maintainer: Caller,
+    subgroup_project: Fixture,
+) -> None:
+    left_to_others()  # where nothing of that project has rules that can be written
+    rules = rules_of(subgroup_project)
+    by_path = rules and named_otherwise(rules, subgroup_project, maintainer)
+    if rules is None or by_path is None or by_path == rules:
         return
     with suppress(Unmet), rules_put_back(maintainer, rules):
-        body = {"name": fresh_name(), "approvals_required": 2, **naming(maintainer)}
+        least = MANY if "/merge_requests/" in rules else 2
+        body = {"name": fresh_name(), "approvals_required": least, **naming(maintainer)}
         made = maintainer.post(by_path, body)
         if not made.is_served:
             return
         with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
-            maintainer.list(rules).must_contain_once(name=body["name"])
-        number, changed = rule_in(made)["id"], {**body, "name": fresh_name(), "approvals_required": 3}
+            for path in (rules, by_path):
+                maintainer.list(path).must_contain_once(name=body["name"])
+        number, changed = rule_in(made)["id"], {**body, "name": fresh_name(), "approvals_required": least + 1}
         if maintainer.put(by_path / number, changed).is_served:
             with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
-                maintainer.list(rules).must_contain_once(name=changed["name"], approvals_required=3)
+                maintainer.list(rules).must_contain_once(name=changed["name"], approvals_required=least + 1)
         listed = maintainer.list(rules)
         if maintainer.delete(by_path / number).is_served:
             with verifies("conventions.project-id.encoded-subgroup-path"):
                 maintainer.list(rules).must_not_contain(id=number, after=listed)
+
+
+@pytest.mark.calls_area("merge-request-approvals")
+def test_an_approval_by_a_long_path_shows_by_the_number(maintainer: Caller, subgroup_project: Fixture) -> None:
+    """Who may approve there is open, and whether a bot of the group around it may reset: a refusal shows nothing."""
+    left_to_others()
+    path = inside(subgroup_project)
+    if path is None or not is_known("approver"):
+        return
+    approver, status = caller_named("approver"), path / "approvals"
+    by_path = Path(named_otherwise(status, subgroup_project, maintainer).removesuffix("/approvals"))
+    if by_path == path:
+        return
+    with suppress(Unmet, NotTested), under_review(maintainer, path, approver):
+        number = user_id(approver)
+        if approver.post(by_path / "approve").is_served:
+            with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
+                for shown in (path, by_path):
+                    must_become(
+                        partial(approvers_of, maintainer, shown),
+                        lambda found: number in found,
+                        f"user {number} in approved_by of {shown}",
+                    )
+                named = rules_in_state(maintainer, path)
+                must_become(
+                    partial(rules_in_state, maintainer, by_path), named.__eq__, f"the rules {named} by the path"
+                )
+        if approver.post(by_path / "unapprove").is_served:
+            with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
+                must_not_be_approved_by(maintainer, path, number)
+        bots = [caller_named(name) for name in ("group_bot",) if is_known(name)]
+        if bots and approver.post(path / "approve").is_served and bots[0].put(by_path / "reset_approvals").is_served:
+            with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
+                must_not_be_approved_by(maintainer, path, number, within=RESET_SECONDS)
+
+
+def rules_in_state(caller: Caller, merge_request: Path) -> list[Any]:
+    """Return the numbers of the rules that an approval state shows."""
+    return sorted(
+        (rule.get("id") for rule in state_of(caller, merge_request)["rules"] if isinstance(rule, dict)), key=str
+    )
 
 
 @pytest.mark.calls_area("job-token-scope")
@@ -76,12 +167,61 @@ def test_a_setting_written_by_a_long_path_shows_by_the_number(maintainer: Caller
     if named == settings:
         return
     with suppress(Unmet):
-        before = settings.values()
-        try:
-            for name in [name for name in (AUTHOR, COMMITTER, OVERRIDES) if settings.is_free(name)][:1]:
-                for value in (not before[name], before[name]):
-                    if named.change(**{name: value}).is_served:
-                        with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
-                            settings.must_show(name, value=value)
-        finally:
-            settings.restore(before)
+        for name, value in changed_in_turns(settings, named):
+            with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
+                settings.must_show(name, value=value)
+
+
+def changed_in_turns(settings: Settings, named: Settings) -> Iterator[tuple[str, bool]]:
+    """Change a free setting and change it back, both by another path; yield what each served call has set."""
+    before = settings.values()
+    try:
+        for name in [name for name in (AUTHOR, COMMITTER, OVERRIDES) if settings.is_free(name)][:1]:
+            for value in (not before[name], before[name]):
+                if named.change(**{name: value}).is_served:
+                    yield name, value
+    finally:
+        settings.restore(before)
+
+
+# -- groups ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.calls_area("group-approval-rules")
+def test_a_rule_of_a_group_written_by_a_long_path_shows_by_the_number(owner: Caller, subgroup: Fixture) -> None:
+    """No operation deletes such a rule: where the run has made no group for it, one is made once and used again."""
+    left_to_others()  # where that group has no rules, or none that can be written
+    group = own_group(subgroup)
+    rules = group_rules_path(group)
+    with suppress(Unmet, NotTested):
+        admin = administrator_of(owner, group)
+        by_path = named_otherwise(rules, group, admin)
+        if by_path == rules:
+            return
+        if group is not subgroup or not has_own_rule(admin, rules):
+            body = {"name": fresh_name(), "approvals_required": 2, "rule_type": "regular", **naming(admin)}
+            if admin.post(by_path, body).is_served:
+                with verifies("conventions.group-id.encoded-subgroup-path", go_on=True):
+                    admin.list(rules).must_contain_once(name=body["name"])
+        with own_rule_put_back(admin, rules) as rule:
+            changed = {"name": fresh_name(), **naming(admin)}
+            if admin.put(by_path / rule["id"], changed).is_served:
+                with verifies("conventions.group-id.encoded-subgroup-path", go_on=True):
+                    admin.list(rules).must_contain_once(id=rule["id"], name=changed["name"])
+
+
+@pytest.mark.calls_area("approval-settings")
+def test_a_setting_of_a_group_written_by_a_long_path_shows_by_the_number(owner: Caller) -> None:
+    """In a group whose projects no test uses, because a setting that was written may be locked for these."""
+    left_to_others()  # unless the profile names such a group, and its settings can be changed
+    group = current_run().profile.first("inner_export_group")
+    settings = None if group is None else of_group(owner, group)
+    if group is None or settings is None:
+        return
+    named = replace(settings, path=named_otherwise(settings.path, group, owner))
+    if "/" not in str(group.get("path")) or named == settings:
+        return
+    with suppress(Unmet):
+        for name, value in changed_in_turns(settings, named):
+            with verifies("conventions.group-id.encoded-subgroup-path", go_on=True):
+                settings.must_show(name, value=value)

@@ -181,6 +181,26 @@ def test_the_bot_of_a_project_has_no_say_in_the_group_around_it(owner: Caller, g
         bot.get(path).must_be_refused(beside=control)
 
 
+@pytest.mark.parametrize(
+    ("below", "refused"),
+    [
+        ("/job_token_scope", "job-token-scope.authorization.without-role"),
+        ("/merge_request_approval_setting", "approval-settings.project.authorization.without-role"),
+        ("/integrations", "integrations.authorization.without-role"),
+    ],
+    ids=["job-token-scope", "approval-settings", "integrations"],
+)
+def test_the_bot_of_a_project_has_no_say_in_another_one(
+    below: str, refused: str, maintainer: Caller, sibling_project: Fixture
+) -> None:
+    left_to_others()  # unless the profile has such a bot
+    path = Path(f"{project_path(sibling_project)}{below}")
+    control = maintainer.get(path)
+    if control.is_served and is_known("project_bot"):
+        with verifies(refused):
+            caller_named("project_bot").get(path).must_be_refused(beside=control)
+
+
 @pytest.mark.calls_area("approval-settings")
 @pytest.mark.parametrize(
     ("caller", "own", "refused"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.faults import fault
+from conformance.proof.faults import fault, named
 from conformance.proof.tampering import altering, around, done_and_refused, is_route, let_in
 from conformance.reference.errors import UnauthorizedError
 from conformance.reference.http import ok
@@ -180,6 +180,24 @@ def completions_take_no_bearer_token(service: Service) -> None:
     deaf_to(service, b"authorization", lambda request: is_route(request.route, COMPLETE))
 
 
+@fault("authentication.bearer-on-completions")
+def no_bearer_token_completes_in_a_project(service: Service) -> None:
+    """The completion endpoint ignores Authorization if the path of a project is sent."""
+    deaf_to(
+        service,
+        b"authorization",
+        lambda request: is_route(request.route, COMPLETE) and b'"project_path"' in request.body,
+    )
+
+
+@fault("authentication.bearer-on-completions")
+def no_bearer_token_completes_with_an_intent(service: Service) -> None:
+    """The completion endpoint ignores Authorization if an intent is sent."""
+    deaf_to(
+        service, b"authorization", lambda request: is_route(request.route, COMPLETE) and b'"intent"' in request.body
+    )
+
+
 @fault("authentication.private-token-on-completions")
 def completions_take_bearer_tokens_alone(service: Service) -> None:
     """The completion endpoint ignores PRIVATE-TOKEN."""
@@ -227,3 +245,28 @@ def role_in_the_group_goes_first(service: Service) -> None:
         return of_the_group_first
 
     around(identities, "role_in", make)
+
+
+#: Reads that need a role, each with the requirement that it is refused without any.
+_READS = {
+    "job_token_scope": "job-token-scope.authorization.without-role",
+    "merge_request_approval_setting": "approval-settings.project.authorization.without-role",
+    "integrations": "integrations.authorization.without-role",
+}
+
+
+def _open_to_bots(below: str) -> Callable[[Service], None]:
+    def apply(service: Service) -> None:
+        def is_a_bot(request: Request) -> bool:
+            found = service.identities.tokens.get(service.access.token_text(request))
+            is_called = is_route(request.route, f"GET /projects/:id/{below}")
+            return is_called and found is not None and service.identities.users[found.user_id].bot
+
+        let_in(service, is_a_bot, "maintainer")
+
+    return apply
+
+
+for _below, _requirement in _READS.items():
+    _says = f"The bot of any project reads {_below} of every project."
+    fault(_requirement)(named(f"bots_of_other_projects_may_read_{_below}", _says, _open_to_bots(_below)))

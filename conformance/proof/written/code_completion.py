@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.faults import fault
+from conformance.proof.faults import fault, named
 from conformance.proof.tampering import altering, bodies, does_nothing, sent
 from conformance.reference.choices import Choices
 from conformance.reference.errors import RejectedError, StatedError
 from conformance.reference.http import Response
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conformance.reference import Service
     from conformance.reference.http import Request
 
@@ -298,3 +300,39 @@ def path_may_be_anything(service: Service) -> None:
 def completions_come_while_the_flag_is_off(service: Service) -> None:
     """Completions are served although the feature flag is off."""
     service.code_completion.require_offered = does_nothing
+
+
+def _later_choices(
+    name: str, says: str, spoil: Callable[[list[Any]], Any], requirement: str, *, only_second: bool = False
+) -> None:
+    """Register a fault: from the second completion on, or in that one alone, the choices are of another kind."""
+
+    def apply(service: Service) -> None:
+        seen = {"completions": 0}
+
+        def alter(_: Request, response: Response) -> None:
+            content: Any = response.content
+            if response.has_content and isinstance(content, dict):
+                seen["completions"] += 1
+                if seen["completions"] == 2 or (seen["completions"] > 2 and not only_second):
+                    response.content = {**content, "choices": spoil(content["choices"])}
+
+        altering(service, COMPLETE, alter)
+
+    fault(requirement)(named(name, says, apply))
+
+
+CHOICES = "code-completion.result.choices"
+_later_choices("later_choices_are_null", "From the second completion on, choices is null.", lambda _: None, CHOICES)
+_later_choices(
+    "second_choices_are_null", "Choices of the second completion is null.", lambda _: None, CHOICES, only_second=True
+)
+_later_choices(
+    "later_choices_are_one", "From the second completion on, choices is a choice.", lambda each: each[0], CHOICES
+)
+_later_choices(
+    "later_choices_are_texts",
+    "From the second completion on, choices is a list of texts.",
+    lambda every: [each["text"] for each in every],
+    "code-completion.choice.fields",
+)

@@ -6,17 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault, named
 from conformance.proof.tampering import handling
+from conformance.proof.written.integrations import NEWER, OLDER
+from conformance.proof.written.merge_request_approvals import MERGE_REQUEST, RULE, RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.reference import Service
 
-#: So many groups are around a project whose path is cut.
-_DEEP = 3
+#: So many groups are around a project whose path is cut, and around such a group.
+_DEEP, _DEEP_GROUP = 3, 1
 _SCOPE = "/projects/:id/job_token_scope"
 _RULES = "/projects/:id/approval_rules"
 _BY_PATH = "conventions.project-id.encoded-subgroup-path"
+_GROUP_BY_PATH = "conventions.group-id.encoded-subgroup-path"
+_GROUP_RULES = "/groups/:id/approval_rules"
 #: The operations that do nothing: what each is called here, and the requirement by which it is seen.
 _WRITES = {
     f"POST {_SCOPE}/allowlist": ("let_projects_in", "job-token-scope.allowlist.add.present"),
@@ -31,14 +35,31 @@ _WRITES = {
     f"PUT {_RULES}/:approval_rule_id": ("change_rules", _BY_PATH),
     f"DELETE {_RULES}/:approval_rule_id": ("delete_rules", _BY_PATH),
     "PUT /projects/:id/merge_request_approval_setting": ("change_settings", _BY_PATH),
+    f"PUT {NEWER}/:slug": ("set_integrations_up", _BY_PATH),
+    f"DELETE {NEWER}/:slug": ("disable_integrations", _BY_PATH),
+    f"PUT {OLDER}/:slug": ("set_services_up", _BY_PATH),
+    f"DELETE {OLDER}/:slug": ("disable_services", _BY_PATH),
+    f"POST {_GROUP_RULES}": ("add_rules_of_groups", _GROUP_BY_PATH),
+    f"PUT {_GROUP_RULES}/:approval_rule_id": ("change_rules_of_groups", _GROUP_BY_PATH),
+    "PUT /groups/:id/merge_request_approval_setting": ("change_settings_of_groups", _GROUP_BY_PATH),
+    f"POST {RULES}": ("add_rules_of_merge_requests", _BY_PATH),
+    f"PUT {RULE}": ("change_rules_of_merge_requests", _BY_PATH),
+    f"DELETE {RULE}": ("delete_rules_of_merge_requests", _BY_PATH),
+    f"POST {MERGE_REQUEST}/approve": ("approve", _BY_PATH),
+    f"POST {MERGE_REQUEST}/unapprove": ("take_approvals_back", _BY_PATH),
+    f"PUT {MERGE_REQUEST}/reset_approvals": ("reset_approvals", _BY_PATH),
 }
+#: Those that do it in the project whose path is the first and the last part of the one that was named.
+_ELSEWHERE = (f"POST {RULES}", f"POST {MERGE_REQUEST}/approve", f"PUT {MERGE_REQUEST}/reset_approvals")
 
 
 def _undone(key: str) -> Callable[[Service], None]:
+    depth = _DEEP_GROUP if "/groups/:id" in key else _DEEP
+
     def apply(service: Service) -> None:
         def make(handler: Any) -> Any:
             def pretending(request: Any) -> Any:
-                if request.path["id"].count("/") < _DEEP:
+                if request.path["id"].count("/") < depth:
                     return handler(request)
                 before = service.store.snapshot()
                 answer = handler(request)
@@ -53,5 +74,33 @@ def _undone(key: str) -> Callable[[Service], None]:
 
 
 for _key, (_what, _requirement) in _WRITES.items():
-    _says = f"{_key} is answered and does nothing, if it names a project in several groups by its path."
+    _says = f"{_key} is answered and does nothing, if it names what lies in several groups by its path."
     fault(_requirement)(named(f"long_paths_{_what}_in_words_alone", _says, _undone(_key)))
+#: Reads that show what is there instead.
+_READS = {
+    f"GET {MERGE_REQUEST}/approvals": "read_approvals",
+    f"GET {MERGE_REQUEST}/approval_state": "read_the_state",
+    f"GET {RULES}": "list_rules_of_merge_requests",
+}
+
+
+def _elsewhere(key: str) -> Callable[[Service], None]:
+    def apply(service: Service) -> None:
+        def make(handler: Any) -> Any:
+            def straying(request: Any) -> Any:
+                parts = request.path["id"].split("/")
+                if len(parts) > _DEEP:
+                    other = service.identities.find_project(f"{parts[0]}/{parts[-1]}")
+                    request.admit(request.caller, other or request.project)
+                return handler(request)
+
+            return straying
+
+        handling(service, key, make)
+
+    return apply
+
+
+for _key, _what in ({_key: _WRITES[_key][0] for _key in _ELSEWHERE} | _READS).items():
+    _says = f"{_key} is done in the outermost group, if it names a project in several groups by its path."
+    fault(_BY_PATH)(named(f"long_paths_{_what}_further_out", _says, _elsewhere(_key)))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import around, is_route, let_in
+from conformance.proof.tampering import around, beforehand, handling, is_route, let_in, sent
 
 if TYPE_CHECKING:
     from conformance.reference import Service
@@ -38,3 +39,50 @@ def one_relation_is_followed_without_a_token(service: Service) -> None:
         return asked and not service.access.token_text(request)
 
     let_in(service, asks_for_one, "owner")
+
+
+def _at_once(service: Service, *, form: bool) -> None:
+    """Give both of two exports one form that are scheduled in two forms, for two groups, before a status is read."""
+    area, last = service.group_relations_export, dict[str, Any]()
+
+    def make_schedule(schedule: Any) -> Any:
+        def scheduling(group: Any, *, batched: bool) -> None:
+            other = dict(last)
+            last.update(group=group, batched=batched)
+            if other and other["group"].id != group.id and other["batched"] is not batched:
+                schedule(other["group"], batched=form)
+                schedule(group, batched=form)
+            else:
+                schedule(group, batched=batched)
+
+        return scheduling
+
+    around(area, "schedule", make_schedule)
+    beforehand(area, "all_of", lambda _: last.clear())
+
+
+@fault("group-relations-export.schedule.in-batches")
+def of_two_at_once_none_comes_in_batches(service: Service) -> None:
+    """Of two groups whose exports are scheduled at once, one takes the form of the other: both come in one piece."""
+    _at_once(service, form=False)
+
+
+@fault("group-relations-export.schedule.unbatched")
+def of_two_at_once_both_come_in_batches(service: Service) -> None:
+    """Of two groups whose exports are scheduled at once, one takes the form of the other: both come in batches."""
+    _at_once(service, form=True)
+
+
+@fault("group-relations-export.schedule.in-batches")
+def by_the_path_of_a_nested_group_batches_are_never_made(service: Service) -> None:
+    """Batched true is accepted, but ignored if a group inside another one is named by its path."""
+
+    def change(handler: Any) -> Any:
+        def handled(request: Any) -> Any:
+            if "/" in request.path["id"]:
+                request.body = json.dumps({**sent(request), "batched": False}).encode()
+            return handler(request)
+
+        return handled
+
+    handling(service, "POST /groups/:id/export_relations", change)

@@ -223,6 +223,53 @@ def refused_without_webhook_and_listed_all_the_same(service):
     service.integrations.set_up = half
 
 
+def _optional_beside_a_flag(name: str, requirement: str) -> None:
+    """Register a fault: a required setting may be missing where a flag of an event is sent."""
+
+    def breaks(service: Service) -> None:
+        require = service.integrations.require_settings
+
+        def lenient(kind: Any, values: Any) -> None:
+            has_flag = any(each.endswith("_events") for each in values)
+            require(kind, {**({name: "x"} if has_flag else {}), **values})
+
+        service.integrations.require_settings = lenient  # type: ignore[method-assign] # that is what a fault does
+
+    registered(breaks, f"{name}_may_be_missing_beside_a_flag", requirement)
+
+
+for _name in ("webhook", "token", "recipients"):
+    _optional_beside_a_flag(_name, f"integrations.parameters.{_name}.required")
+
+
+@fault("integrations.parameters.issue-tracker-urls.text")
+def addresses_end_with_their_path(service):
+    """What follows the path of an address, a query or a fragment, is cut off."""
+    read = service.integrations.read
+
+    def cut(kind, parameters):
+        return {
+            name: value.partition("?")[0].partition("#")[0] if name.endswith("_url") else value
+            for name, value in read(kind, parameters).items()
+        }
+
+    service.integrations.read = cut
+
+
+@fault("integrations.parameters.issue-tracker-urls.text")
+def addresses_lose_their_fragment(service):
+    """The fragment of an address is cut off."""
+    read = service.integrations.read
+
+    def cut(kind, parameters):
+        return {
+            name: value.partition("#")[0] if name.endswith("_url") else value
+            for name, value in read(kind, parameters).items()
+        }
+
+    service.integrations.read = cut
+
+
 # -- stored values and defaults ----------------------------------------------------------------------------------------
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from types import MappingProxyType
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import handling
-from conformance.proof.written.integrations import name_at
+from conformance.proof.tampering import handling, sent
+from conformance.proof.written.integrations import NEWER, OLDER, name_at
 from conformance.proof.written.job_token_scope import shown_from_memory
 
 
@@ -74,3 +75,55 @@ def pushes_follow_tags(service):
         return values | {"push_events": values["tag_push_events"]} if "tag_push_events" in values else values
 
     service.integrations.read = mixed
+
+
+@fault("integrations.disable.settings-stay-reset")
+def a_new_text_is_the_one_from_before_the_disabling(service):
+    """A text that is sent when a disabled integration is set up again is lost to the one from before."""
+    disable, known, kept = service.integrations.disable, service.integrations.known, {}
+
+    def remembering(project, slug):
+        before = known.get((project.id, slug))
+        if before is not None and before.active:
+            kept[project.id, slug] = {name: text for name, text in before.values.items() if isinstance(text, str)}
+        disable(project, slug)
+
+    service.integrations.disable = remembering
+    set_up = service.integrations.set_up
+
+    def as_before(project, kind, values, *, active=None):
+        former = kept.pop((project.id, kind.slug), {})
+        required = {one.name for one in kind.parameters if one.required}
+        again = {name: text for name, text in former.items() if name in values and name not in required}
+        return set_up(project, kind, {**values, **again}, active=active)
+
+    service.integrations.set_up = as_before
+
+
+@fault("integrations.disable.settings-stay-reset")
+def by_the_older_name_a_new_text_is_the_one_from_before(service):
+    """A text that is sent when it is set up again by the older name is lost to the one from before the disabling."""
+    kept = {}
+
+    def forgetting(handler):
+        def disabling(request):
+            found = service.integrations.known.get((request.project.id, request.path["slug"]))
+            if found is not None and found.active:
+                kept[request.project.id, found.slug] = found.values
+            return handler(request)
+
+        return disabling
+
+    def as_before(handler):
+        def setting_up(request):
+            former = kept.pop((request.project.id, request.path["slug"]), {})
+            again = {name: text for name, text in former.items() if isinstance(text, str) and "_url" not in name}
+            said = sent(request)
+            request.body = json.dumps({**said, **{name: again[name] for name in again if name in said}}).encode()
+            return handler(request)
+
+        return setting_up
+
+    for name in (NEWER, OLDER):
+        handling(service, f"DELETE {name}/:slug", forgetting)
+    handling(service, f"PUT {OLDER}/:slug", as_before)

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault, named
-from conformance.proof.tampering import around, is_route
+from conformance.proof.tampering import around, handling, is_number, is_route
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,9 +42,48 @@ def _not_by_number_alone(operation: str, path: str) -> Callable[[Service], None]
 
         around(service.access, "admit", make)
 
-    name = f"{re.sub('(?=[A-Z])', '_', operation).lower()}_needs_a_length"
+    name = f"{_words(operation)}_needs_a_length"
     return named(name, f"GET {path} begins anew on each page that is asked for by its number alone.", apply)
+
+
+_DIGITS = rb"(^|&)(page=\d)\d+"
+#: How each query is misread: what it is called here, what the faulty service does, which queries, and as what.
+_MISREAD = (
+    (
+        "by_its_path_has_one_page",
+        "shows the first page by the path, whatever its number",
+        True,
+        rb"(^|&)page=\d+",
+        rb"\1",
+    ),
+    ("by_its_path_has_long_pages", "takes no size by the path", True, rb"(^|&)per_page=\d+", rb"\1"),
+    ("by_its_path_reads_one_digit", "reads one digit of the number of a page by the path", True, _DIGITS, rb"\1\2"),
+    ("by_number_reads_one_digit", "reads one digit of the number of a page by the number", False, _DIGITS, rb"\1\2"),
+)
+
+
+def _misread(operation: str, path: str, what: tuple[str, str, bool, bytes, bytes]) -> Callable[[Service], None]:
+    name, says, by_path, wrong, instead = what
+
+    def apply(service: Service) -> None:
+        def make(handler: Any) -> Any:
+            def misreading(request: Request) -> Any:
+                if is_number(request, "id") is not by_path:
+                    request.query = re.sub(wrong, instead, request.query)
+                return handler(request)
+
+            return misreading
+
+        handling(service, f"GET {path}", make)
+
+    return named(f"{_words(operation)}_{name}", f"GET {path} {says}.", apply)
+
+
+def _words(operation: str) -> str:
+    return re.sub("(?=[A-Z])", "_", operation).lower()
 
 
 for _requirement, (_operation, _path) in _LISTS.items():
     fault(_requirement, operation=_operation)(_not_by_number_alone(_operation, _path))
+    for _what in _MISREAD:
+        fault(_requirement, operation=_operation)(_misread(_operation, _path, _what))

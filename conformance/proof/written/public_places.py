@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault, named
@@ -102,6 +103,19 @@ BY_STRANGERS = {
         "approval-settings.group.authorization.without-role",
     ),
 }
+#: Reads for which guests and reporters have too low a role.
+READS = {
+    f"GET {SCOPE}": "job-token-scope.authorization.reading-below-maintainer",
+    f"GET {SCOPE}/allowlist": "job-token-scope.authorization.reading-below-maintainer",
+    f"GET {SCOPE}/groups_allowlist": "job-token-scope.authorization.reading-below-maintainer",
+    "GET /projects/:id/merge_request_approval_setting": (
+        "approval-settings.project.authorization.reading-below-maintainer"
+    ),
+    "GET /projects/:id/integrations": "integrations.authorization.reading-below-maintainer",
+    "GET /projects/:id/services": "integrations.alias.authorization.reading-below-maintainer",
+    f"GET {GROUP_RULES}": "group-approval-rules.authorization.listing-below-administrator",
+    "GET /groups/:id/merge_request_approval_setting": "approval-settings.group.authorization.reading-below-maintainer",
+}
 
 
 def is_public(service: Service, request: Request) -> bool:
@@ -127,15 +141,20 @@ def without_a_role(key: str, service: Service) -> None:
     open_to_strangers(service, key, Visibility.PUBLIC)
 
 
-def open_to_strangers(service: Service, key: str, visibility: Visibility) -> None:
-    """Let everybody with a token call an operation of what has this visibility."""
+def with_a_role(key: str, role: Role, service: Service) -> None:
+    """Let everybody who has this role call an operation of what is public."""
+    open_to_strangers(service, key, Visibility.PUBLIC, role)
+
+
+def open_to_strangers(service: Service, key: str, visibility: Visibility, role: Role = Role.NONE) -> None:
+    """Let everybody with a token call an operation of what has this visibility, and in which they have this role."""
     access = service.access
 
     def make(require_role: Any) -> Any:
         return lambda caller, subject, least: is_open(caller, subject) or require_role(caller, subject, least)
 
     def is_open(caller: Any, subject: Any) -> bool:
-        return subject.visibility is visibility and service.identities.role_in(caller, subject) is Role.NONE
+        return subject.visibility is visibility and service.identities.role_in(caller, subject) is role
 
     def admitting(admit: Any) -> Any:
         def lenient(request: Request) -> None:
@@ -158,6 +177,13 @@ for _what, (_key, _requirement) in BY_NOBODY.items():
 for _what, (_key, _requirement) in BY_STRANGERS.items():
     _says = f"Without a role {_key} is served, if it names what is public."
     fault(_requirement)(named(f"strangers_may_{_what}", _says, partial(without_a_role, _key)))
+for (_role, _who), (_key, _requirement) in product(
+    ((Role.GUEST, "guests"), (Role.REPORTER, "reporters")), READS.items()
+):
+    _says = f"{_who.capitalize()} are served by {_key}, if it names what is public."
+    _kind, _, _what = _key.removeprefix("GET /").partition("/:id/")
+    _name = f"{_who}_may_read_{_what.replace('/', '_')}_of_public_{_kind}"
+    fault(_requirement)(named(_name, _says, partial(with_a_role, _key, _role)))
 
 
 @fault("approval-settings.group.authorization.without-role")

@@ -100,9 +100,17 @@ def own_rule(caller: Caller, rules: Path, *, but: int | None = None) -> Rule:
 
     No operation deletes a rule of a group, so a rule is made only if there is none.
     """
-    named = [rule for rule in caller.list(rules).having(rule_type="regular") if _OURS in str(rule.get("name"))]
-    ours = [rule for rule in named if rule.get("id") != but]
+    ours = [rule for rule in _ours(caller, rules) if rule.get("id") != but]
     return dict(ours[0]) if ours else created(caller, rules, rule_type="regular")
+
+
+def has_own_rule(caller: Caller, rules: Path) -> bool:
+    """Tell whether a group has a regular rule that the suite made, in this run or before."""
+    return bool(_ours(caller, rules))
+
+
+def _ours(caller: Caller, rules: Path) -> list[Rule]:
+    return [rule for rule in caller.list(rules).having(rule_type="regular") if _OURS in str(rule.get("name"))]
 
 
 def other_administrators(administrator: Caller, rules: Path) -> list[Caller]:
