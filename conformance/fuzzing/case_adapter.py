@@ -89,11 +89,9 @@ class CaseAdapter:
                 return stated
         return None
 
-    def only_mistake_in_body(self, case: DrawnCase) -> Parameter | None:
-        """Return the property of the body in which a case is wrong, if that is its only mistake."""
-        if case.is_positive or len(case.mutated) != 1 or case.mutated[0].place != "body":
-            return None
-        return self._parameter(case.mutated[0])
+    def only_mistake(self, case: DrawnCase) -> Parameter | None:
+        """Return the parameter in which a case is wrong, if that is its only mistake."""
+        return None if case.is_positive or len(case.mutated) != 1 else self._parameter(case.mutated[0])
 
     def _owed(self, mutation: Mutation) -> str | None:
         parameter = self._parameter(mutation)
@@ -171,27 +169,32 @@ class CaseAdapter:
 
 
 def without_like_mistakes(operation: Operation, cases: Iterable[DrawnCase], seed: int = 0) -> list[DrawnCase]:
-    """Leave out a mistake in one property if the same mistake is made in another property of the same type.
+    """Leave out a mistake in one parameter if the same mistake is made in another one of the same place and type.
 
-    The first property of a type gets every wrong value. Each of the others gets null, which services forget most often,
-    and one of the other wrong values in turn, another one with the next seed. Cases that must be refused are never left
-    out.
+    The first one gets every wrong value. Each of the others gets null, if it is in the body, because services forget
+    that most often, and one of the other wrong values in turn, another one with the next seed. Cases that must be
+    refused are never left out.
     """
     adapter, found = CaseAdapter(operation), list(cases)
     mistakes: dict[str, dict[str, list[DrawnCase]]] = {}
     for case in map(adapter.diagnose, found):
-        parameter = adapter.only_mistake_in_body(case)
+        parameter = adapter.only_mistake(case)
         if parameter is not None and not adapter.must_be_refused(case):
-            kind = json.dumps(_type_in(parameter.schema), sort_keys=True)
+            kind = f"{parameter.place} {json.dumps(_type_in(parameter.schema), sort_keys=True)}"
             mistakes.setdefault(kind, {}).setdefault(parameter.name, []).append(case)
     left_out = {
         case.wire
         for alike in mistakes.values()
         for turn, (name, wrong) in enumerate(alike.items())
         for place, case in enumerate(wrong)
-        if turn and place != (turn + seed) % len(wrong) and case.body[name] is not None
+        if turn and place != (turn + seed) % len(wrong) and not _is_null(name, case)
     }
     return [case for case in found if case.wire not in left_out]
+
+
+def _is_null(name: str, case: DrawnCase) -> bool:
+    """Tell whether a body has null for one of its properties."""
+    return isinstance(case.body, dict) and name in case.body and case.body[name] is None
 
 
 def _type_in(schema: Any) -> Any:

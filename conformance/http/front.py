@@ -42,8 +42,8 @@ class Front:
     gives such an answer only to calls of a kind. In the same way, when a token has expired, or a gateway asks for a
     login, every call with the token gets a 401, even one that was never made before. A 401 for some calls only, or for
     a repeated call, comes from the service, so each 401 is checked, except one that repeats the last answer to the
-    token. The same holds for a 403. A service may give both for what does not exist: then a read of something that no
-    test deletes, or of the caller, is not refused.
+    token. The same holds for a 403, of whatever call, because a gateway has other words for it. A service may give both
+    for what does not exist: then a read of something that no test deletes, or of the caller, is not refused.
     A gateway may also serve JSON of its own to every call: then a read that never had an answer of that shape has one,
     and so has a call that was never made before. A gateway that knows no way to the service answers 404: then a read of
     something that no test deletes gets 404 too. A wording of 404 is checked until it is known as the service's.
@@ -155,7 +155,9 @@ class Front:
             return not is_again and any(known == token for known, _ in self._served)
 
     def _refusal(self, exchange: Exchange) -> tuple[str, int | None, bytes]:
-        return (self.place_of(exchange.call), exchange.status, _wording(exchange))
+        """Return what a refusal repeats: if a token may have expired, of the same group only, else of any."""
+        is_of_token = exchange.status == HTTPStatus.UNAUTHORIZED
+        return (self.place_of(exchange.call) if is_of_token else "", exchange.status, _wording(exchange))
 
     def _as_witnessed(self, exchange: Exchange, send: Callable[[Call], Exchange]) -> Exchange:
         """Repeat a read that was served before, to see who gave an answer; return the answer with that decision."""

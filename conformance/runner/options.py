@@ -99,7 +99,7 @@ class Options:
     seed: int | None = None
     corpus: str | None = None
     out: Path | None = None
-    max_examples: int = 16
+    max_examples: int = 15
     fuzz_seconds: float = 10.0
     concurrency: int = AT_ONCE
     shard: Shard | None = None

@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 #: How often two calls are made at once: the moments in which one could overwrite the other are short.
 ROUNDS = 3
+#: How often two calls are made in turns, each of them first in half of these.
+_TURNS = 4
 _AT_ONCE = 16
 _LONGEST_START = 10  # seconds until all threads are there
 
@@ -72,7 +74,7 @@ def in_turns(*acts: Callable[[], T]) -> Iterator[list[T]]:
 
     Which of them reaches the target first decides what is mixed up there. Raise NotTested as `at_once` does.
     """
-    for turn in range(2 * ROUNDS):
+    for turn in range(_TURNS):
         places = [(place + turn) % len(acts) for place in range(len(acts))]
         found = dict(zip(places, at_once(*(acts[place] for place in places)), strict=True))
         yield [found[place] for place in range(len(acts))]

@@ -137,7 +137,7 @@ def test_each_property_of_a_type_gets_null_and_a_wrong_value_and_one_all_of_them
     def mistakes(listed: list[DrawnCase]) -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}
         for case in map(adapter.diagnose, listed):
-            parameter = adapter.only_mistake_in_body(case)
+            parameter = adapter.only_mistake(case)
             if parameter is not None:
                 found.setdefault(parameter.name, set()).add(json.dumps(case.body[parameter.name]))
         return found

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from conformance.suite.expectations import Answer, Caller
 
 MORE_THAN_ANYBODY_GIVES = 100_000
-READS_IN_A_ROW = 30
+READS_IN_A_ROW = 10
 
 
 def told(answer: Answer) -> str:
