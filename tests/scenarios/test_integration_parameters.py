@@ -15,6 +15,7 @@ from conformance.suite.arrange.integrations import (
     has,
     integrations_path,
     least_settings,
+    must_keep_whole_addresses,
     must_not_garble,
     must_not_show_another,
     offering,
@@ -283,24 +284,6 @@ def takes(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ..
     if kind.right == AS_IN_SETTINGS:
         must_keep_whole_addresses(caller, path, integration, names)
     return True
-
-
-def must_keep_whole_addresses(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ...]) -> None:
-    """Expect that an address which is taken is not shown without its query or its fragment; it may be refused."""
-    texts = {name: str(settings_of(integration).get(name)) for name in names}
-    hidden = integration.get("never_shown") or ()
-    longer = {
-        name: f"{text.rstrip('/')}/conformance?{name}=1"
-        for name, text in texts.items()
-        if text.startswith("http") and not {"?", "#"} & {*text} and name not in hidden
-    }
-    sent = {name: f"{text}#top" for name, text in longer.items()}
-    if not sent or not set_up(caller, path, integration, **sent).is_served:
-        return
-    for name, text in longer.items():
-        found = shown(caller, path, slug_of(integration), name)
-        cut = [value for value in found if value in (text, text.partition("?")[0])]
-        must(not cut, f"{name} = {sent[name]}, if it is shown", f"{name} = {', '.join(cut)}")
 
 
 def refuses_wrong(

@@ -314,6 +314,24 @@ def must_not_garble(caller: Caller, path: Path, integration: Fixture, names: Seq
             must(not spoiled, f"{name} = {text}, if it is shown", f"{name} = {', '.join(spoiled)}", settings.exchange)
 
 
+def must_keep_whole_addresses(caller: Caller, path: Path, integration: Fixture, names: Sequence[str]) -> None:
+    """Expect that an address which is taken is not shown without its query or its fragment; it may be refused."""
+    texts = {name: str(settings_of(integration).get(name)) for name in names}
+    hidden = integration.get("never_shown") or ()
+    longer = {
+        name: f"{text.rstrip('/')}/conformance?{name}=1"
+        for name, text in texts.items()
+        if text.startswith("http") and not {"?", "#"} & {*text} and name not in hidden
+    }
+    sent = {name: f"{text}#top" for name, text in longer.items()}
+    if not sent or not set_up(caller, path, integration, **sent).is_served:
+        return
+    for name, text in longer.items():
+        found = shown(caller, path, slug_of(integration), name)
+        cut = [value for value in found if value in (text, text.partition("?")[0])]
+        must(not cut, f"{name} = {sent[name]}, if it is shown", f"{name} = {', '.join(cut)}")
+
+
 def _is_cut(shown: str, text: str) -> bool:
     """Tell whether a text ends too early; a few characters may stand for a secret."""
     return len(text) > len(shown) > _FEW and text.startswith(shown)
