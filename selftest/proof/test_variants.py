@@ -8,11 +8,13 @@ from dataclasses import asdict, fields, replace
 import pytest
 
 from conformance.proof.variants import VARIANTS, Variant, runs_of
+from conformance.proof.variants.approval_settings import removes_selectively_while_retaining
 from conformance.proof.variants.bundles import bundles, members
 from conformance.proof.variants.combinations import LEGAL, NOT_DRAWN
 from conformance.proof.variants.false_alarms import SEEDS, VERSIONS, every_run
 from conformance.proof.variants.running import WITHOUT_DRAWN, VariantRun, run_each
 from conformance.reference import Choices
+from conformance.reference.choices import Unfit
 from selftest.conftest import VERSION
 from selftest.inside import inside
 
@@ -52,6 +54,16 @@ def test_what_a_service_leaves_open_about_updates_violates_nothing(name: str, te
     (run,) = run_each((one,), "-k", f"({tests}) and not model and not test_fuzz", "--max-examples=3")
     assert (run.alarms, run.broken) == ((), ())
     assert run.verified > 0
+
+
+def test_selective_removals_that_are_taken_and_dropped_are_a_warning_and_no_more() -> None:
+    """A service may have them only together with kept approvals; an answer shows what is stored."""
+    (variant,) = (variant for variant in VARIANTS if removes_selectively_while_retaining in variant.alterations)
+    dropping = replace(variant.choices, selective_removals_while_retaining=Unfit.DROP)
+    (one,) = runs_of([replace(variant, choices=dropping)], VERSION)
+    (run,) = run_each((one,), "-k", "test_approval_settings.py", "--max-examples=3")
+    ends = {alarm.partition(" in ")[0].rpartition(".")[2] for alarm in run.alarms}
+    assert (ends, run.broken) == ({"selective-code-owner-removals"}, ())
 
 
 def test_every_variant_runs_with_every_version_known_or_not_and_every_seed() -> None:
