@@ -131,3 +131,25 @@ def test_a_setting_that_shows_the_text_of_another_one_exists() -> None:
 
     described = described_by(answer, chat)
     assert described["parameters"] == ["push_channel", "tag_push_channel"]
+
+
+def test_a_text_without_which_an_integration_is_refused_is_among_what_it_requires() -> None:
+    """Some services know who signs in by the password alone, and others require a username as well."""
+    tracker = Kind(slug="jira", needs={"url": "https://jira.example.com"}, texts=["api_url", "username"])
+    shown: dict[str, Any] = {}
+
+    def answer(method: str, body: Mapping[str, Any]) -> Answer:
+        if method == "PUT" and "username" not in body:
+            return Answer(400)
+        shown.update(body)
+        return Answer(200, dict(shown))
+
+    calls = Calls(
+        lambda _token, method, path, _query, body: Answer(404) if "no-such" in path else answer(method, body or {}),
+        Made(),
+    )
+    described = Trial(calls, "a", "/projects/1/integrations").described(tracker)
+    assert described is not None
+    assert described["required"] == ["url", "username"]
+    assert described["settings"]["username"] == "jira-username-31"
+    assert "api_url" in described["parameters"]

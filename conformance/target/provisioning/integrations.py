@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -84,7 +84,7 @@ class Trial:
         """
         put = self._put(kind, {})
         if not put.is_served:
-            return self._unserved(kind, put)
+            return self._described_with_more(kind, put)
         switches, before = (*kind.flags, *kind.events), self._shown(kind)
         on = self._shown_after(kind, {**kind.optional, **dict.fromkeys(switches, True)}, active=True)
         off = self._shown_after(kind, dict.fromkeys(switches, False), active=True)
@@ -98,10 +98,25 @@ class Trial:
         has |= {name for name in switches if on.get(name) == _ON and _OFF in (off.get(name), before.get(name))}
         return _entry(kind, has, switchable=on.get("active") == _ON and not is_kept_active)
 
+    def _described_with_more(self, kind: Kind, refused: Answer) -> dict[str, Any] | None:
+        """Describe a kind of which the target requires one of its texts as well; raise RefusedError as above."""
+        if self._is_unknown(kind, refused) or kind.nature == _CHAT_APP:
+            return self._unserved(kind, refused)
+        for name in kind.texts:
+            more = {name: kind.optional[name]}
+            if self._put(kind, more).is_served:
+                others = [other for other in kind.texts if other != name]
+                return self.described(replace(kind, needs={**kind.needs, **more}, texts=others))
+        return self._unserved(kind, refused)
+
+    def _is_unknown(self, kind: Kind, refused: Answer) -> bool:
+        """Tell whether a kind is refused like one that does not exist."""
+        unknown = self.calls.put(self.token, f"{self.path}/{_NO_SUCH}", kind.needs)
+        return refused.status == unknown.status and not refused.is_broken
+
     def _unserved(self, kind: Kind, refused: Answer) -> dict[str, Any] | None:
         """Describe the chat app, if the target knows it but only allows its installation in the user interface."""
-        unknown = self.calls.put(self.token, f"{self.path}/{_NO_SUCH}", kind.needs)
-        is_known = refused.status != unknown.status or refused.is_broken
+        is_known = not self._is_unknown(kind, refused)
         if kind.nature == _CHAT_APP:
             is_known = refused.status is not None and (is_known or refused.status == HTTPStatus.UNPROCESSABLE_ENTITY)
             return _entry(kind, set(), switchable=False) if is_known else None
