@@ -1,7 +1,8 @@
 """A test runs again for one of three reasons; what all its attempts wrote is combined into one result.
 
 - A network error spoiled it: nobody knows what an unanswered call did. It starts again, and the attempt does not count.
-- It failed: it runs once more. If it fails again it is a failure, otherwise it is unstable.
+- It failed: it runs once more. If it fails again it is a failure, otherwise it is unstable. If a step before the one
+  that failed is refused now, it runs a third time: what keeps it from being checked twice is no accident.
 - It could not reach the state that it verifies: it runs with other fixtures of the world.
 """
 
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from conformance.http.client import RequestsSpentError, TargetGoneError
 from conformance.results.record import Check, Outcome, Reason, TestEnd, TestOutcome
+from conformance.suite.collector import is_unmet
 from conformance.target.stand_ins import Elsewhere, StandIn
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ class _Again(Enum):
 
     SPOILED = auto()
     FAILED = auto()
+    KEPT_FROM_IT = auto()
     UNMET = auto()
 
 
@@ -58,6 +61,11 @@ class _Attempt:
     def looked_at(self) -> set[str]:
         """The requirements that it observed; not those that a failed earlier step kept it from observing."""
         return {check.requirement for check in self.checks if check.reason is not Reason.PRECONDITION}
+
+    @property
+    def kept_from(self) -> set[str]:
+        """The requirements that a refused earlier step kept it from observing."""
+        return {check.requirement for check in self.checks if is_unmet(check.outcome, check.reason)}
 
     @property
     def unseen(self) -> int:
@@ -110,6 +118,8 @@ class Reruns:
     """The attempts that do not count, except for their requests and time."""
     _first: _Attempt | None = None
     """The attempt that failed, while the test runs once more."""
+    _second: _Attempt | None = None
+    """The attempt after that one, if a step before the one that failed was refused in it."""
     _best: _Attempt | None = None
     """The attempt that observed most, while the test runs with other fixtures."""
     _stand_ins: list[StandIn] | None = None
@@ -152,6 +162,10 @@ class Reruns:
         if why is _Again.FAILED:
             self._first = attempt
             return None
+        if why is _Again.KEPT_FROM_IT:
+            self._second = attempt
+            self._uncounted.append(attempt)
+            return None
         result = self._result(attempt)
         if self._stand_in is not None and self._best is not None and not attempt.has(TestOutcome.NOT_TESTED):
             self.elsewhere.learn(self.area, self._stand_in, is_better=result.unseen < self._best.unseen)
@@ -180,7 +194,7 @@ class Reruns:
         if self._best is not None and self._stand_in is not None:
             found = _better(self._best, last, self._stand_in.what)
         else:
-            found = last if self._first is None else _confirmed(self._first, last)
+            found = last if self._first is None else _confirmed(self._first, last, self._second)
         return found.with_cost_of(self._uncounted)
 
     def _why_again(self, test: TestContext, *, is_open: bool, has_failed: bool) -> _Again | None:
@@ -188,6 +202,8 @@ class Reruns:
             return _Again.SPOILED
         if has_failed and self.confirms and self._first is None and self._stand_in is None:
             return _Again.FAILED
+        if self._first is not None and self._second is None and test.results.is_unmet and not has_failed:
+            return _Again.KEPT_FROM_IT
         return _Again.UNMET if self._is_unmet(test) else None
 
     def _is_spoiled(self, test: TestContext) -> bool:
@@ -242,14 +258,17 @@ def _better(known: _Attempt, last: _Attempt, what: str) -> _Attempt:
     return _Attempt(beside).with_cost_of([last])
 
 
-def _confirmed(first: _Attempt, second: _Attempt) -> _Attempt:
-    """Return the result of a test that ran twice: the second attempt, except for checks that failed in only one.
+def _confirmed(first: _Attempt, second: _Attempt, between: _Attempt | None = None) -> _Attempt:
+    """Return the result of a test that ran again: the last attempt, except for checks that failed in only one.
 
     What failed both times stays failed. What failed once is unstable, with the evidence of that failure. But if
-    something failed at first and could not be checked again, it stays failed if the second attempt failed earlier or if
-    a write was served with a wrong status: the write may have destroyed its object for good.
+    something failed at first and could not be checked again, it stays failed if the last attempt failed earlier, if an
+    earlier step was refused in it and in the one `between`, or if a write was served with a wrong status: the write may
+    have destroyed its object for good.
     """
     lost = first.failed.keys() - second.looked_at if second.failed else set()
+    if between is not None:
+        lost |= first.failed.keys() & between.kept_from & second.kept_from
     judged = {check.requirement for check in second.checks if check.outcome in (Outcome.PASSED, Outcome.FAILED)}
     lost |= {one for one, check in first.failed.items() if one not in judged and _is_wrongly_served_write(check)}
     steady = (first.failed.keys() & second.failed.keys()) | lost

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from conformance.errors import ExitCode
+from conformance.proof.written.merge_request_approvals import unapproval_changes_nothing
 from conformance.results.reading import read_record
 from conformance.results.record import Check, Evidence, Outcome, Reason, TestEnd, TestOutcome
 from conformance.runner.reruns import Reruns
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 TEST, REQUIREMENT = "tests/test_it.py::test_it", "merge-request-approvals.rules.code-owner.cannot-be-deleted"
 HELD = Check(REQUIREMENT, Outcome.PASSED, TEST)
 GONE = Check(REQUIREMENT, Outcome.INCONCLUSIVE, TEST, Reason.VACUOUS, "there is no such rule")
+KEPT = Check(REQUIREMENT, Outcome.INCONCLUSIVE, TEST, Reason.PRECONDITION, "POST /approve was refused with 401")
 
 
 def failed_by(request: str, status: int, body: str | None = None) -> Check:
@@ -59,6 +61,26 @@ def test_a_failure_counts_unless_it_can_be_observed_again_and_then_holds(
     lines: list[Line] = [second, TestEnd(TEST, ended)]
     counted = reruns.lines_after(lines, test) or ()
     assert expected in [line.outcome for line in counted if isinstance(line, Check)]
+    assert [line.outcome for line in counted if isinstance(line, TestEnd)] == [TestOutcome(expected.value)]
+
+
+@pytest.mark.parametrize(
+    ("third", "expected"), [(KEPT, Outcome.FAILED), (HELD, Outcome.UNSTABLE), (READ, Outcome.FAILED)]
+)
+def test_a_failure_counts_that_twice_cannot_be_checked_because_of_an_earlier_step(
+    third: Check, expected: Outcome
+) -> None:
+    """What was not taken back cannot be given again, so that no later attempt comes to the step that failed."""
+    reruns = Reruns(confirms=True, most=0, area="merge-request-approvals", elsewhere=Elsewhere())
+    counted: Any = None
+    for check in (READ, KEPT, third):
+        assert counted is None
+        results = SimpleNamespace(is_unmet=check is KEPT, failures=check.outcome is Outcome.FAILED)
+        ended = TestOutcome.FAILED if check.outcome is Outcome.FAILED else TestOutcome.INCONCLUSIVE
+        test = cast("Any", SimpleNamespace(spoiled_by=None, results=results))
+        counted = reruns.lines_after([check, TestEnd(TEST, ended)], test)
+    outcomes = [line.outcome for line in counted if isinstance(line, Check)]
+    assert expected in outcomes
     assert [line.outcome for line in counted if isinstance(line, TestEnd)] == [TestOutcome(expected.value)]
 
 
@@ -124,3 +146,17 @@ def test_what_failed_is_told_although_the_run_was_interrupted_before_the_test_ra
     failed = [check for check in record.checks if check.outcome is Outcome.UNSTABLE]
     assert {ended[check.test] for check in failed} == {TestOutcome.UNSTABLE}
     assert all(check.evidence for check in failed)
+
+
+def test_a_withdrawal_that_does_nothing_fails_although_nobody_can_approve_again(
+    conformance: Callable[..., Any], reference: tuple[Service, str], write_profile: Callable[..., Path]
+) -> None:
+    """A second approval may be refused: then neither another attempt nor another run begins without one."""
+    unapproval_changes_nothing(reference[0])
+    write_profile(*reference)
+    name = "merge-request-approvals.unapprove.caller-is-gone"
+    for number in range(2):
+        options = ("-q", "--workers", "1", "--corpus", "none", "--target", "target.yaml", "--out", f"out-{number}")
+        outcome = conformance("run", *options, "--requirement", name)
+        assert outcome.code == ExitCode.NON_CONFORMANT, outcome.text
+        assert name in outcome.text

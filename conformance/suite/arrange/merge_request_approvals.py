@@ -17,6 +17,7 @@ from conformance.suite.arrange.reviews import (
     created_for_two,
     essences,
     fresh_name,
+    given_withdrawn,
     merge_request_path,
     rule_read_back,
     user_id,
@@ -114,8 +115,10 @@ def _approval_by(keeper: Caller, place: Place, *, given_by_all: bool) -> Values:
         named.add(_rules(place))
     approved = approvers_of(keeper, path)
     for caller in approving(place):
-        if (user_id(caller) in approved) is not given_by_all:
-            caller.post(path / ("approve" if given_by_all else "unapprove")).given_served()
+        if given_by_all and user_id(caller) not in approved:
+            caller.post(path / "approve").given_served()
+        elif not given_by_all and user_id(caller) in approved:
+            given_withdrawn(keeper, path, caller)
     shown = approvers_of(keeper, path)
     given(
         all((user_id(caller) in shown) is given_by_all for caller in approving(place)),

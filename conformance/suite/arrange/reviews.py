@@ -13,7 +13,7 @@ from conformance.suite.arrange.request_examples import ReadBack, same_path
 from conformance.suite.arrange.rule_lists import is_put_back, let_override, rules_put_back
 from conformance.suite.context import NotTested, Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, must_settle, project_path, whole_number
-from conformance.suite.expectations.words import read_until
+from conformance.suite.expectations.words import given_done, read_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -162,6 +162,13 @@ def given_open(reader: Caller, merge_request: Path, *, by_password: bool = False
         given_no_password(merge_request)
 
 
+def given_withdrawn(reader: Caller, merge_request: Path, caller: Caller) -> None:
+    """Withdraw an approval as a step of a story; if it stays, the requirement about withdrawing fails."""
+    caller.post(merge_request / "unapprove").given_served()
+    with given_done("merge-request-approvals.unapprove.caller-is-gone"):
+        must_not_be_approved_by(reader, merge_request, user_id(caller))
+
+
 @contextmanager
 def approvals_put_back(reader: Caller, merge_request: Path, *callers: Caller) -> Iterator[None]:
     """Begin without the approvals of these callers, and restore them afterwards."""
@@ -169,7 +176,7 @@ def approvals_put_back(reader: Caller, merge_request: Path, *callers: Caller) ->
         before = approvers_of(reader, merge_request)
     for caller in callers:
         if user_id(caller) in before:
-            caller.post(merge_request / "unapprove").given_served()
+            given_withdrawn(reader, merge_request, caller)
     try:
         yield
     finally:
