@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 from conformance.suite.accepted import DONE_WITHIN_SECONDS
 from conformance.suite.arrange import UNUSED_ID
 from conformance.suite.arrange.export_entries import FAILED, FINISHED, STARTED, marks_in
-from conformance.suite.arrange.exports import Export
-from conformance.suite.context import Unmet
+from conformance.suite.arrange.export_files import must_hold_once
+from conformance.suite.arrange.exports import Export, export_of
+from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import (
     Answer,
     Caller,
     Path,
     given,
+    left_to_others,
     must,
     observe,
     unchanged,
@@ -231,3 +233,19 @@ def test_which_relations_failed_is_noted(export: Export) -> None:
     told = [f"{entry.get('relation')} failed: {entry.get('error')}" for entry in failed] or ["no relation failed"]
     for text in told:
         observe("group-relations-export.entry.failed", text)
+
+
+# -- groups inside others ----------------------------------------------------------------------------------------------
+
+
+def test_the_file_of_a_group_inside_another_one_holds_its_own_objects(owner: Caller, export: Export) -> None:
+    left_to_others()  # unless the profile names such a group, and texts that show in its file
+    inner = current_run().profile.first("inner_export_group")
+    texts = (inner and inner.get("objects")) or ()
+    if inner is None or not texts:
+        return
+    with suppress(Unmet):
+        file = export_of(owner, inner, export.relation).in_one_piece()
+        with verifies("group-relations-export.download.holds-its-objects"):
+            for text in texts:
+                must_hold_once(file, text)

@@ -143,11 +143,15 @@ def test_whether_somebody_without_a_role_may_read(maintainer: Caller, outsider: 
 
 
 def moves(free: list[str], *, resets: bool) -> Iterator[tuple[str, bool]]:
-    """Yield changes from all off: resetting on and off, then the others on one by one, and off again."""
+    """Yield changes from all off: each is switched beside others that are off, and then beside others that are on.
+
+    Resetting is never on beside others: selective removals may exclude it.
+    """
     others = [name for name in free if name != RESET and not (name == SELECTIVE and resets)]
     yield from ((RESET, value) for value in (True, False) if RESET in free)
+    yield from ((name, value) for name in others for value in (True, False))
     yield from ((name, True) for name in others)
-    yield from ((name, False) for name in others)
+    yield from ((name, value) for name in others for value in (False, True))
 
 
 @pytest.mark.requirements("project-approval-configuration.change.result-settings")

@@ -86,3 +86,17 @@ def by_the_path_of_a_nested_group_batches_are_never_made(service: Service) -> No
         return handled
 
     handling(service, "POST /groups/:id/export_relations", change)
+
+
+@fault("group-relations-export.download.holds-its-objects")
+def export_of_an_inner_group_is_that_of_the_group_around_it(service: Service) -> None:
+    """The export of a group inside another one holds the objects of that other group, and none of its own."""
+
+    def make(relations: Any) -> Any:
+        def of_the_outer_one(group: Any) -> Any:
+            outer = service.identities.groups.get(group.parent_id)
+            return relations(group if outer is None else outer)
+
+        return of_the_outer_one
+
+    around(service.group_relations_export, "relations", make)

@@ -118,6 +118,17 @@ def password_setting_only_goes_on(service: Service) -> None:
     parameters(service, f"POST {KEY}", without("require_password_to_approve", unless=lambda value: value))
 
 
+@fault(f"{AREA}.change.leaves-unsent", version="15.2")
+def authors_that_may_not_approve_take_committers_along(service: Service) -> None:
+    """Switching the approval of authors off switches that of committers off as well."""
+
+    def both(values: Any) -> Any:
+        is_off = values.get("merge_requests_author_approval") in (False, "false")
+        return {**values, "merge_requests_disable_committers_approval": True} if is_off else values
+
+    parameters(service, f"POST {KEY}", both)
+
+
 @fault(f"{AREA}.change.shown", version="15.2")
 def answer_shows_what_was(service: Service) -> None:
     """The answer to a change shows the former configuration."""

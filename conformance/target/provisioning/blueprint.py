@@ -83,6 +83,7 @@ class Blueprint:
     bots: Sequence[BotToken]
     protections: Sequence[Protection]
     labels: Mapping[str, str]
+    inner_labels: Mapping[str, str]
     milestones: Sequence[str]
 
     def groups_by_depth(self) -> list[list[Place]]:

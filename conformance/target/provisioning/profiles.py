@@ -63,6 +63,19 @@ def actor_of(world: World, name: str, hide: Hide) -> Data:
     return {"id": person.id, "username": person.username, "token": token, **password}
 
 
+def _exported(world: World) -> dict[str, Data]:
+    """Return, by group, the relation whose files are looked into, and what they hold; nothing if none has objects."""
+    held = {"labels": world.labels, "milestones": world.milestones}
+    relation = next((name for name, titles in held.items() if titles), None)
+    if relation is None:
+        return {"export_group": {"relation": world.exported_relation}} if world.exported_relation else {}
+    inside = {"objects": sorted(world.inner_labels)} if relation == "labels" and world.inner_labels else {}
+    return {
+        "export_group": {"relation": relation, "objects": sorted(held[relation])},
+        "inner_export_group": inside,
+    }
+
+
 def fixtures_of(world: World, done: Provisioned, hide: Hide, *, all_of_them: bool = False) -> Data:
     """Return the fixtures of a world; with `all_of_them`, also things that only the blueprint names."""
     found: Data = {name: _place(entry, "full_path") for name, entry in world.groups.items()}
@@ -79,12 +92,9 @@ def fixtures_of(world: World, done: Provisioned, hide: Hide, *, all_of_them: boo
         found.pop("public_project", None)
     if not world.asks_for_password:
         found.pop("password_merge_request", None)
-    exported = {"labels": world.labels, "milestones": world.milestones}
-    relation = next((name for name, titles in exported.items() if titles), None)
-    if relation and "export_group" in found:
-        found["export_group"] |= {"relation": relation, "objects": sorted(exported[relation])}
-    elif world.exported_relation and "export_group" in found:
-        found["export_group"] |= {"relation": world.exported_relation}
+    for name, exported in _exported(world).items():
+        if name in found:
+            found[name] |= exported
     if not world.rules_shown.get("group_branch_rules"):
         found.pop("branch_rule_group", None)
     if "enabled_project" in world.completions:

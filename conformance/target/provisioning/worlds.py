@@ -60,6 +60,7 @@ class World:
     merge_requests: dict[str, Entry] = field(default_factory=dict)
     protected_branches: dict[str, Entry] = field(default_factory=dict)
     labels: list[str] = field(default_factory=list)
+    inner_labels: list[str] = field(default_factory=list)
     milestones: list[str] = field(default_factory=list)
     exported_relation: str | None = None
     """A relation with objects that is neither labels nor milestones; found only where a group has none of these."""
@@ -119,6 +120,7 @@ class World:
                 "labels and settings",
                 [
                     *(self._step(title, self._label, title, colour) for title, colour in plan.labels.items()),
+                    *(self._step(one, self._inner_label, one, colour) for one, colour in plan.inner_labels.items()),
                     *(self._step(title, self._milestone, title) for title in plan.milestones),
                     self._step("password_merge_request", self._ask_for_password),
                     self._step("branch_rule_group", self._branch_rule),
@@ -298,8 +300,8 @@ class World:
 
     # -- what lies in groups, and settings -----------------------------------------------------------------------------
 
-    def _in_export_group(self, kind: str, key: str, title: str, *ways: Mapping[str, Any]) -> str:
-        path, owner = f"/groups/{self.groups['export_group']['id']}/{kind}", self.people["owner"].token
+    def _in_group(self, name: str, kind: str, key: str, title: str, *ways: Mapping[str, Any]) -> str:
+        path, owner = f"/groups/{self.groups[name]['id']}/{kind}", self.people["owner"].token
         shown = self.names.title(title)
         wanted = Wanted(
             what=f"{kind} {shown}",
@@ -309,17 +311,20 @@ class World:
             look_up=partial(self.calls.first, owner, path, key, shown),
             waits_after=OF_GATEWAYS,
         )
-        make = self.calls.make if "export_group" in self._new else self.calls.ensure
+        make = self.calls.make if name in self._new else self.calls.ensure
         make(wanted)
         return shown
 
     def _label(self, title: str, colour: str) -> None:
-        self.labels.append(self._in_export_group("labels", "name", title, {"color": colour}))
+        self.labels.append(self._in_group("export_group", "labels", "name", title, {"color": colour}))
+
+    def _inner_label(self, title: str, colour: str) -> None:
+        self.inner_labels.append(self._in_group("inner_export_group", "labels", "name", title, {"color": colour}))
 
     def _milestone(self, title: str) -> None:
         # A text of two lines must stay on one line of the export file.
         text = {"description": 'Made for a "conformance" run.\nIt holds nothing.'}
-        self.milestones.append(self._in_export_group("milestones", "title", title, text, {}))
+        self.milestones.append(self._in_group("export_group", "milestones", "title", title, text, {}))
 
     def _exported_relation(self) -> None:
         """Where a group takes neither labels nor milestones, find out which relation of its export has objects."""
