@@ -45,6 +45,7 @@ from conformance.suite.expectations import (
     unchanged,
     verifies,
 )
+from conformance.suite.expectations.words import given_done
 from conformance.suite.load import ROUNDS, at_once
 
 if TYPE_CHECKING:
@@ -376,6 +377,9 @@ def test_where_a_password_is_required_only_the_right_one_approves(
     conflict = approver.post(guarded / "approve", {"approval_password": password, "sha": OTHER_SHA})
     if conflict.is_served:
         taken_back(guarded, approver)
+    if undone.is_served:  # who is still listed may be refused because of that, and not for the password
+        with given_done("merge-request-approvals.unapprove.caller-is-gone"):
+            must_not_be_approved_by(maintainer, guarded, user_id(approver))
     right = approver.post(guarded / "approve", {"approval_password": password})
     left_to_others("merge-request-approvals.approve.other-sha-conflicts")  # unless only the password is accepted
     if right.is_served:
