@@ -81,7 +81,8 @@ class SecretsFile(Secrets):
             keep_in(self._known.values())
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or error
-            raise UsageError(f"Cannot keep the secrets in {file}: {why}.") from error
+            told = f"Cannot keep the secrets in {file}: {why}. Name a folder that exists and that you may write to (--out)."
+            raise UsageError(told) from error
 
     def _write(self, name: str, value: str) -> None:
         os.write(self._descriptor, f"{name}={value}\n".encode())
