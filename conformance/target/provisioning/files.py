@@ -81,7 +81,7 @@ class SecretsFile(Secrets):
             keep_in(self._known.values())
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or error
-            told = f"Cannot keep the secrets in {file}: {why}. Name a profile in a folder that you may write to (--out)."
+            told = f"Cannot keep the secrets in {file}: {why}. Name a file in a folder that is there (--out)."
             raise UsageError(told) from error
 
     def _write(self, name: str, value: str) -> None:
