@@ -386,18 +386,23 @@ class World:
             answer = self.calls.ask(owner, "/code_suggestions/enabled", {"project_path": path})
             return answer.status is not None and answer.is_served is wanted
 
+        is_through_group = name.startswith("group_")
+        if is_through_group:  # what the project itself has on would show nothing of its group
+            self.calls.put(owner, f"/projects/{project['id']}", {"duo_features_enabled": False})
         if not is_so():
             # The namespace of a project may have another id than its group.
             above = path.rpartition("/")[0].casefold()
             of_group = [f"/groups/{one['id']}" for one in self.groups.values() if one["full_path"].casefold() == above]
             of_project = [f"/projects/{project['id']}"]
-            targets = of_group if name.startswith("group_") else of_project if wanted else [*of_project, *of_group]
+            targets = of_group if is_through_group else of_project if wanted else [*of_project, *of_group]
             for target in targets:
                 self.calls.put(owner, target, {"duo_features_enabled": wanted})
                 if is_so():
                     break
         if is_so():
             self.completions[name] = path
+        elif is_through_group:
+            self.calls.put(owner, f"/projects/{project['id']}", {"duo_features_enabled": True})
 
     def _is_on(self, token: str, path: str, name: str) -> bool:
         value = self.calls.get(token, path).entry.get(name)
