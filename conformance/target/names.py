@@ -175,6 +175,8 @@ def _schema_of_field(entry: Field) -> dict[str, Any]:
 
 #: The area of the operations whose effects cannot be undone.
 LEAVING = "group-approval-rules"
+#: What the name of the rule begins with by which a run checks that a group of its own is as good as the profile's.
+CHECKED = "checked-by-"
 #: By fixture of the profile, the run's own group that replaces it in that area.
 OWN_GROUPS: Mapping[str, str] = MappingProxyType(
     {"group": "rules_group", "subgroup": "inner_rules_group", "fuzz_group": "spare_rules_group"}
