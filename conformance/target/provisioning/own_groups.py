@@ -237,7 +237,7 @@ class _Groups:
         if any(rule.get("rule_type") != "any_approver" for rule in self.calls.walk(token, path)):
             return False
         sent = {kind: list(self._ids(kind, names)) for kind, names in _APPROVERS.items()}
-        # No test uses this rule by choice: in a rule that names everybody already, a lost change would not show.
+        # No test changes this rule by choice: where everybody is named already, a lost change would not show.
         body = {"name": f"{CHECKED}{self.run}", "approvals_required": 1, "rule_type": "regular", **sent}
         answer = self.calls.send(token, "POST", path, body)
         if answer.status is not None and not answer.is_served:  # a call without an answer may have worked
