@@ -98,8 +98,8 @@ def administrator_of(owner: Caller, group: Fixture) -> Caller:
 def own_rule(caller: Caller, rules: Path, *, but: int | None = None) -> Rule:
     """Return a regular rule of a group that the suite made, in this run or before; another one than `but`.
 
-    No operation deletes a rule of a group, so a rule is made only if there is none. Where it is refused, the rule counts
-    by which the run checked a group of its own.
+    No operation deletes a rule of a group, so a rule is made only if there is none. Where it is refused, the rule by
+    which the run checked a group of its own takes its place.
     """
     listed = [rule for rule in caller.list(rules).having(rule_type="regular") if rule.get("id") != but]
     ours = [rule for rule in listed if _OURS in str(rule.get("name"))]
