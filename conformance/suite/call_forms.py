@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from conformance.http.bodies import object_in
 from conformance.suite.arrange import ABSENT
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.derived import ANONYMOUS, caller_named, is_known, served_caller
@@ -56,7 +57,18 @@ def sent_in_all_forms(prepared: Arranged, caller: Caller) -> list[Answer]:
     forms = [prepared.sent_by(caller), *(call.sent_by(caller) for call in _in_other_forms(prepared))]
     if _may_have_a_part(prepared, caller):
         forms.append(prepared.sent_by(caller_named(_WITH_A_PART)))
-    return [*forms, *(call.sent_by(caller) for call in _elsewhere(prepared, caller))]
+    return [*forms, *(_sent_elsewhere(call, caller) for call in _elsewhere(prepared, caller))]
+
+
+def _sent_elsewhere(call: Prepared, caller: Caller) -> Answer:
+    """Let an actor make a call in another place; what it adds there is removed, or it could be added only once."""
+    answer = call.sent_by(caller)
+    if answer.is_served and call.operation.method == "POST" and isinstance(call.body, dict):
+        shown = object_in(answer.exchange.body).get("id")
+        sent = [value for name, value in call.body.items() if name.startswith("target_")]
+        for number in [*sent, *([shown] if shown is not None else [])][:1]:
+            served_caller(call.operation).delete(Path(f"{call.path}/{number}"))
+    return answer
 
 
 def _may_have_a_part(prepared: Arranged, caller: Caller) -> bool:
