@@ -260,11 +260,16 @@ def test_the_deprecated_number_is_taken_alone(configuration: Configuration, main
 
 
 def test_a_change_without_any_parameter_changes_nothing(configuration: Configuration) -> None:
-    with (
-        verifies("project-approval-configuration.change.empty"),
-        unchanged(configuration.state, "the configuration"),
-    ):
-        answer = configuration.change().must_not_break()
+    """Starting from other values and from those that were found: a reset to defaults shows in one of the two."""
+    found, locked = configuration.settings(), configuration.locked()
+    free = {name: found[name] for name in (COMMITTERS, AUTHOR, OVERRIDING) if name not in locked}
+    for values in ({name: not value for name, value in free.items()}, free):
+        configuration.bring_to(values)
+        with (
+            verifies("project-approval-configuration.change.empty"),
+            unchanged(configuration.state, "the configuration"),
+        ):
+            answer = configuration.change().must_not_break()
     observe(
         "project-approval-configuration.change.empty-answer",
         f"a change without any parameter answers {answer.status}",
