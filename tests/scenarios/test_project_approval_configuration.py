@@ -261,15 +261,20 @@ def test_the_deprecated_number_is_taken_alone(configuration: Configuration, main
 
 def test_a_change_without_any_parameter_changes_nothing(configuration: Configuration) -> None:
     """Starting from other values and from those that were found: a reset to defaults shows in one of the two."""
-    found, locked = configuration.settings(), configuration.locked()
+    found, locked = configuration.state(), configuration.locked()
     free = {name: found[name] for name in (COMMITTERS, AUTHOR, OVERRIDING) if name not in locked}
-    for values in ({name: not value for name, value in free.items()}, free):
-        configuration.bring_to(values)
-        with (
-            verifies("project-approval-configuration.change.empty"),
-            unchanged(configuration.state, "the configuration"),
-        ):
-            answer = configuration.change().must_not_break()
+    try:
+        for number, values in enumerate(({name: not value for name, value in free.items()}, free), start=1):
+            configuration.bring_to(values)
+            configuration.change(**{NUMBER: number})  # nobody needs to accept the deprecated number
+            with (
+                verifies("project-approval-configuration.change.empty"),
+                unchanged(configuration.state, "the configuration"),
+            ):
+                answer = configuration.change().must_not_break()
+    finally:
+        if found[NUMBER] is not None:
+            configuration.change(**{NUMBER: found[NUMBER]})
     observe(
         "project-approval-configuration.change.empty-answer",
         f"a change without any parameter answers {answer.status}",
