@@ -61,14 +61,19 @@ def sent_in_all_forms(prepared: Arranged, caller: Caller) -> list[Answer]:
 
 
 def _sent_elsewhere(call: Prepared, caller: Caller) -> Answer:
-    """Let an actor make a call in another place; what it adds there is removed, or it could be added only once."""
+    """Let an actor make a call in another place, and take back what it adds there."""
     answer = call.sent_by(caller)
+    take_back(call, answer)
+    return answer
+
+
+def take_back(call: Prepared, answer: Answer) -> None:
+    """Remove what a call added that should have been refused: it may be listed nowhere, and be added only once."""
     if answer.is_served and call.operation.method == "POST" and isinstance(call.body, dict):
         shown = object_in(answer.exchange.body).get("id")
         sent = [value for name, value in call.body.items() if name.startswith("target_")]
         for number in [*sent, *([shown] if shown is not None else [])][:1]:
             served_caller(call.operation).delete(Path(f"{call.path}/{number}"))
-    return answer
 
 
 def _may_have_a_part(prepared: Arranged, caller: Caller) -> bool:

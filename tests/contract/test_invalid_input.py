@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +15,7 @@ from conformance.fuzzing.coercion import may_be_dropped, shows_value, wrong_valu
 from conformance.suite import Outcome, Reason
 from conformance.suite.arrange import UNUSED_ID, Arranged, Prepared, area_of, arranged
 from conformance.suite.arrange.integrations import has
+from conformance.suite.call_forms import take_back
 from conformance.suite.context import NotTested, current_run, current_test
 from conformance.suite.derived import (
     administrators,
@@ -210,11 +212,19 @@ def refuse(prepared: Arranged, wrong: list[Wrong]) -> None:
 
 
 def parts_of(prepared: Arranged, wrong: list[Wrong], *, as_it_is: bool = False) -> list[tuple[list[Wrong], Tried]]:
-    """Return the results of wrong calls: of all together, or of each one if the former does not tell which it was."""
+    """Return the results of wrong calls: of all together, or of each one if the former does not tell which it was.
+
+    A call that was served among all counts even if it is refused alone, because it may be possible only once.
+    """
     found = tried(prepared, wrong, as_it_is=as_it_is)
     if found.is_clean or len(wrong) == 1:
         return [(wrong, found)]
-    return [([one], tried(prepared, [one], as_it_is=as_it_is)) for one in wrong]
+    parts = []
+    for one, among_all in zip(wrong, found.answers, strict=True):
+        alone = tried(prepared, [one], as_it_is=as_it_is)
+        answers = [*alone.answers[0], *(answer for answer in among_all if answer.is_served)]
+        parts.append(([one], replace(alone, answers=[answers])))
+    return parts
 
 
 def is_switch(operation: Operation) -> bool:
@@ -227,8 +237,12 @@ def tried(prepared: Arranged, wrong: list[Wrong], *, as_it_is: bool = False) -> 
     if not as_it_is:
         prepared.again()
     caller, before = served_caller(prepared.operation), prepared.state()
-    answers = [[call.sent_by(caller) for call in one.calls(prepared)] for one in wrong]
-    return Tried(answers, before, prepared.state(), prepared.control(caller))
+    calls = [one.calls(prepared) for one in wrong]
+    answers = [[call.sent_by(caller) for call in each] for each in calls]
+    after = prepared.state()
+    for call, answer in zip(chain.from_iterable(calls), chain.from_iterable(answers), strict=True):
+        take_back(call, answer)
+    return Tried(answers, before, after, prepared.control(caller))
 
 
 def hold(prepared: Arranged, wrong: Wrong, answers: list[Answer], came: Tried) -> None:
