@@ -70,9 +70,9 @@ def _sent_elsewhere(call: Prepared, caller: Caller) -> Answer:
 def take_back(call: Prepared, answer: Answer) -> None:
     """Remove what a call added that should have been refused: it may be listed nowhere, and be added only once."""
     if answer.is_served and call.operation.method == "POST" and isinstance(call.body, dict):
-        shown = object_in(answer.exchange.body).get("id")
         sent = [value for name, value in call.body.items() if name.startswith("target_")]
-        for number in [*sent, *([shown] if shown is not None else [])][:1]:
+        named = [*sent, object_in(answer.exchange.body).get("id")]
+        for number in [one for one in named if isinstance(one, int) and not isinstance(one, bool)][:1]:
             served_caller(call.operation).delete(Path(f"{call.path}/{number}"))
 
 
