@@ -114,7 +114,8 @@ def _two_merge_requests(story: Story) -> None:
     for number in (last, 7, 8, 9, 99):
         story.call("developer", "GET", f"{at(story, 'project')}/merge_requests/{number}/approvals")
         story.call("developer", "GET", f"{at(story, 'subgroup_project')}/merge_requests/{number}/approvals")
-    story.call("developer", "GET", f"{at(story, 'subgroup_project')}/merge_requests/1/approvals")
+    for project in ("subgroup_project", "inner_project"):  # the latter has no merge request
+        story.call("developer", "GET", f"{at(story, project)}/merge_requests/1/approvals")
 
 
 def _passwords_that_are_almost_right(story: Story) -> None:
