@@ -35,7 +35,8 @@ _SECTIONS = (
         "Faults of single requirements",
         (
             "Each is put on the reference alone, and must fail the requirement that it "
-            "violates, for the reason that it states."
+            "violates, for the reason that it states. There it is embedded; of 330 faults that were also tried on a "
+            "served one, as operators run, four were unstable or unseen."
         ),
     ),
     (
