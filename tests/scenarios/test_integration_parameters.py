@@ -16,6 +16,7 @@ from conformance.suite.arrange.integrations import (
     integrations_path,
     least_settings,
     must_keep_whole_addresses,
+    must_not_break_by_the_older_name,
     must_not_garble,
     must_not_show_another,
     offering,
@@ -184,16 +185,6 @@ def test_a_parameter_takes_values_of_its_type_and_no_others(
                     must_show_beside_the_default(maintainer, path, integration, names)
                 for name in names:
                     must_not_break_by_the_older_name(maintainer, project, integration, {name: kind.wrong})
-
-
-def must_not_break_by_the_older_name(
-    caller: Caller, project: Fixture, integration: Fixture, odd: Mapping[str, Any]
-) -> None:
-    """Send wrong values by the older name of the operation too, if the version has that name."""
-    older = older_path(caller, project)
-    if older:
-        answer = caller.put(Path(f"{older}/{slug_of(integration)}"), {**settings_of(integration), **odd})
-        caller.follow(answer).must_not_break()
 
 
 def test_several_recipients_are_all_kept(maintainer: Caller, path: Path, known: list[Fixture]) -> None:

@@ -314,6 +314,16 @@ def must_not_garble(caller: Caller, path: Path, integration: Fixture, names: Seq
             must(not spoiled, f"{name} = {text}, if it is shown", f"{name} = {', '.join(spoiled)}", settings.exchange)
 
 
+def must_not_break_by_the_older_name(
+    caller: Caller, project: Fixture, integration: Fixture, odd: Mapping[str, Any]
+) -> None:
+    """Send wrong values by the older name of the operation too, if the version has that name."""
+    older = older_path(caller, project)
+    if older:
+        answer = caller.put(Path(f"{older}/{slug_of(integration)}"), {**settings_of(integration), **odd})
+        caller.follow(answer).must_not_break()
+
+
 def must_keep_whole_addresses(caller: Caller, path: Path, integration: Fixture, names: Sequence[str]) -> None:
     """Expect that an address which is taken is not shown without its query or its fragment; it may be refused."""
     texts = {name: str(settings_of(integration).get(name)) for name in names}
