@@ -7,7 +7,6 @@ test_job_token_scope_lists.py, integrations in test_conventions.py.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -218,7 +217,7 @@ def test_a_setting_of_a_group_written_by_a_long_path_shows_by_the_number(owner: 
     settings = None if group is None else of_group(owner, group)
     if group is None or settings is None:
         return
-    named = replace(settings, path=named_otherwise(settings.path, group, owner))
+    named = settings.by_its_path()
     if "/" not in str(group.get("path")) or named == settings:
         return
     with suppress(Unmet):
