@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 2)')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup conformance test check ci format contract coverage prove variants variants-sample foreign chaos chaos-sample mutate published docs site serve bench \
+.PHONY: help setup conformance test check ci format contract coverage prove variants variants-sample foreign served chaos chaos-sample mutate published docs site serve bench \
         wheel pins clean
 
 help: ## list the jobs
@@ -81,6 +81,9 @@ variants-sample: $(READY) ## the same for a few minutes, on a sample that change
 
 foreign: $(READY) ## run the whole suite against each fault that was written without knowledge of the tests (half an hour)
 	@$(BIN)/python -m conformance.proof.foreign build/published/foreign.json
+
+served: $(READY) ## look for each written fault on a served reference, as operators meet it (half an hour)
+	@$(BIN)/python -m conformance.proof.served build/published/served.json
 
 chaos: $(READY) ## run the whole suite through networks that fail, and look for faults: build/published/chaos.json (half an hour)
 	@$(BIN)/python -m conformance.proof.chaos build/published/chaos.json

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _ACCIDENTS = 3
 #: After so many spoiled attempts, a test will probably be spoiled each time, because it sends so many calls.
 _OFTEN = 2
+#: How often a test that makes calls at the same moment runs after the second time, to see a failure once more.
+_MOMENTS = 3
 #: The first digit of the status of a call that was served.
 _SERVED = 2
 #: The outcomes of a test that the network spoiled.
@@ -41,6 +43,7 @@ class _Again(Enum):
     SPOILED = auto()
     FAILED = auto()
     KEPT_FROM_IT = auto()
+    MOMENT = auto()
     UNMET = auto()
 
 
@@ -120,6 +123,8 @@ class Reruns:
     """The attempt that failed, while the test runs once more."""
     _second: _Attempt | None = None
     """The attempt after that one, if a step before the one that failed was refused in it."""
+    _moments: int = 0
+    """How often it ran once more because the calls that it makes at the same moment may have met otherwise."""
     _best: _Attempt | None = None
     """The attempt that observed most, while the test runs with other fixtures."""
     _stand_ins: list[StandIn] | None = None
@@ -154,17 +159,8 @@ class Reruns:
         attempt = _Attempt(lines)
         why = self._why_again(test, is_open=attempt.is_open, has_failed=bool(attempt.failed))
         self.is_wanted = why is not None
-        if why is _Again.SPOILED:
-            self._spoiled_by[str(test.spoiled_by)] += 1
-            self.begun_anew += 1
-            self._uncounted.append(attempt)
-            return None
-        if why is _Again.FAILED:
-            self._first = attempt
-            return None
-        if why is _Again.KEPT_FROM_IT:
-            self._second = attempt
-            self._uncounted.append(attempt)
+        if why is not None and why is not _Again.UNMET:
+            self._keep(attempt, why, test)
             return None
         result = self._result(attempt)
         if self._stand_in is not None and self._best is not None and not attempt.has(TestOutcome.NOT_TESTED):
@@ -174,6 +170,20 @@ class Reruns:
         self._best, self._stand_in = result, self._left.pop(0)
         self._uncounted.clear()  # what they cost is in the result
         return None
+
+    def _keep(self, attempt: _Attempt, why: _Again, test: TestContext) -> None:
+        """Keep an attempt after which the test runs again for a reason other than its fixtures."""
+        if why is _Again.FAILED:
+            self._first = attempt
+            return
+        self._uncounted.append(attempt)
+        if why is _Again.SPOILED:
+            self._spoiled_by[str(test.spoiled_by)] += 1
+            self.begun_anew += 1
+        elif why is _Again.KEPT_FROM_IT:
+            self._second = attempt
+        else:
+            self._moments += 1
 
     def lines_at_last(self, lines: Sequence[Line]) -> Sequence[Line]:
         """Given the lines of an ended attempt after which none can follow, return the lines that count.
@@ -204,6 +214,8 @@ class Reruns:
             return _Again.FAILED
         if self._first is not None and self._second is None and test.results.is_unmet and not has_failed:
             return _Again.KEPT_FROM_IT
+        if self._first is not None and test.calls_at_once and not has_failed and self._moments < _MOMENTS:
+            return _Again.MOMENT
         return _Again.UNMET if self._is_unmet(test) else None
 
     def _is_spoiled(self, test: TestContext) -> bool:

@@ -253,6 +253,8 @@ class TestContext:
     """Called when a call got no answer, before its check becomes inconclusive: a test that draws moves draws others."""
     failed_before_silence: bool = False
     """Whether a violation was recorded before the first call without an answer."""
+    calls_at_once: bool = False
+    """Whether it made calls at the same moment, so that its result may depend on which came first."""
     is_unjudged: bool = False
     """True while many calls run at once: then the sender validates them, in its own order."""
     _thread: int = field(default_factory=threading.get_ident)

@@ -9,7 +9,7 @@ from threading import Barrier, Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.results.record import Reason
-from conformance.suite.context import NotTested, current_run
+from conformance.suite.context import NotTested, current_run, current_test
 from conformance.suite.expectations import Answer
 
 if TYPE_CHECKING:
@@ -111,6 +111,7 @@ def _in_threads(*acts: Callable[[], T]) -> list[T]:
     if run.client.settings.at_once < len(acts):
         detail = f"fewer than {len(acts)} calls may be under way at once (--concurrency)"
         raise NotTested(Reason.SWITCHED_OFF, detail)
+    current_test().calls_at_once = True
     with run.threads(len(acts)) as pool:
         return [each.result() for each in [pool.submit(act) for act in acts]]
 

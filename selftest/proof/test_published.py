@@ -20,7 +20,7 @@ def test_figures_and_page_say_which_parts_were_not_run(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     figures = json.loads(file.read_text(encoding="utf-8"))
     assert figures["foreign_faults"] is None
-    assert file.with_name("proof.html").read_text(encoding="utf-8").count("<b>not run</b>\n") == 5
+    assert file.with_name("proof.html").read_text(encoding="utf-8").count("<b>not run</b>\n") == 6
 
 
 def test_a_part_that_was_not_run_again_keeps_its_figures_and_their_contract(tmp_path: Path) -> None:

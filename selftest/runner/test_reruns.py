@@ -36,6 +36,11 @@ def failed_by(request: str, status: int, body: str | None = None) -> Check:
     return Check(REQUIREMENT, Outcome.FAILED, TEST, expected="a refusal", actual=f"status {status}", evidence=(shown,))
 
 
+def ended_test(*, is_unmet: bool = False, failures: int = 0, calls_at_once: bool = False) -> Any:
+    results = SimpleNamespace(is_unmet=is_unmet, failures=failures)
+    return cast("Any", SimpleNamespace(spoiled_by=None, calls_at_once=calls_at_once, results=results))
+
+
 DELETED, READ = failed_by("DELETE /api/v4/rules/1", 204), failed_by("GET /api/v4/rules/1", 200)
 PAGE = failed_by("DELETE /api/v4/rules/1", 200, "<!doctype html><title>Sign in</title>")
 
@@ -55,7 +60,7 @@ def test_a_failure_counts_unless_it_can_be_observed_again_and_then_holds(
     first: Check, second: Check, expected: Outcome
 ) -> None:
     reruns = Reruns(confirms=True, most=0, area="merge-request-approvals", elsewhere=Elsewhere())
-    test = cast("Any", SimpleNamespace(spoiled_by=None, results=SimpleNamespace(is_unmet=False, failures=1)))
+    test = ended_test(is_unmet=False, failures=1)
     assert reruns.lines_after([first, TestEnd(TEST, TestOutcome.FAILED)], test) is None
     ended = TestOutcome.FAILED if second.outcome is Outcome.FAILED else TestOutcome.INCONCLUSIVE
     lines: list[Line] = [second, TestEnd(TEST, ended)]
@@ -75,18 +80,35 @@ def test_a_failure_counts_that_twice_cannot_be_checked_because_of_an_earlier_ste
     counted: Any = None
     for check in (READ, KEPT, third):
         assert counted is None
-        results = SimpleNamespace(is_unmet=check is KEPT, failures=check.outcome is Outcome.FAILED)
         ended = TestOutcome.FAILED if check.outcome is Outcome.FAILED else TestOutcome.INCONCLUSIVE
-        test = cast("Any", SimpleNamespace(spoiled_by=None, results=results))
+        test = ended_test(is_unmet=check is KEPT, failures=check.outcome is Outcome.FAILED)
         counted = reruns.lines_after([check, TestEnd(TEST, ended)], test)
     outcomes = [line.outcome for line in counted if isinstance(line, Check)]
     assert expected in outcomes
     assert [line.outcome for line in counted if isinstance(line, TestEnd)] == [TestOutcome(expected.value)]
 
 
+@pytest.mark.parametrize(
+    ("attempts", "expected"),
+    [([READ, HELD, HELD, READ], Outcome.FAILED), ([READ, HELD, HELD, HELD, HELD], Outcome.UNSTABLE)],
+    ids=["lost-twice", "lost-once"],
+)
+def test_what_is_lost_between_calls_at_the_same_moment_counts_if_it_is_lost_twice(
+    attempts: list[Check], expected: Outcome
+) -> None:
+    reruns = Reruns(confirms=True, most=0, area="merge-request-approvals", elsewhere=Elsewhere())
+    counted: Any = None
+    for check in attempts:
+        assert counted is None
+        test = ended_test(failures=check.outcome is Outcome.FAILED, calls_at_once=True)
+        counted = reruns.lines_after([check, TestEnd(TEST, TestOutcome(check.outcome.value))], test)
+    assert expected in [line.outcome for line in counted if isinstance(line, Check)]
+    assert [line.outcome for line in counted if isinstance(line, TestEnd)] == [TestOutcome(expected.value)]
+
+
 def test_an_attempt_with_other_fixtures_counts_only_if_it_ran() -> None:
     """With what is set aside, an actor may be missing, and a report would ask for an actor whom the profile has."""
-    unmet = cast("Any", SimpleNamespace(spoiled_by=None, results=SimpleNamespace(is_unmet=True, failures=0)))
+    unmet = ended_test(is_unmet=True)
     broken = replace(GONE, detail="GET /projects/10/job_token_scope was not served: status 500", claimed=True)
     lacking = replace(broken, outcome=Outcome.NOT_TESTED, reason=Reason.PREREQUISITE_MISSING, detail="no maintainer")
     ran: list[Line] = [

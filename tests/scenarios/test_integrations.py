@@ -266,12 +266,13 @@ def test_an_unknown_integration_is_neither_read_nor_set_up(
     slug = f"{slug_of(integration)}-conformance-none" if near else UNKNOWN_SLUG
     given_set_up(maintainer, path, integration)
     control = maintainer.get(path)
-    with verifies("integrations.unknown-slug.reading", go_on=True):
-        maintainer.get(path / slug).must_be_refused(beside=control)
+    # The list is read before the first of both calls: only that one may set up what stays from then on.
     with (
         verifies("integrations.unknown-slug.setting-up"),
         unchanged(lambda: entries(maintainer, path), "the list"),
     ):
+        with verifies("integrations.unknown-slug.reading", go_on=True):
+            maintainer.get(path / slug).must_be_refused(beside=control)
         maintainer.put(path / slug, settings_of(integration)).must_be_refused(beside=control)
 
 

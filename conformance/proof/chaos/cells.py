@@ -200,11 +200,17 @@ def readings(service: Service, base_url: str) -> dict[str, Any]:
 
 
 def _read(client: httpx.Client, path: str) -> Any:
-    """Return status and body, with lists sorted, because the order of entries is open."""
+    """Return status and body, with lists sorted, because the order of entries is open. A fault may break answers."""
     found: list[Any] = []
     for page in range(1, _PAGE):
-        answer = client.get(path, params={"page": page, "per_page": _PAGE})
-        body = answer.json() if answer.headers.get("content-type", "").startswith("application/json") else answer.text
+        try:
+            answer = client.get(path, params={"page": page, "per_page": _PAGE})
+        except httpx.HTTPError as error:
+            return 0, type(error).__name__
+        try:
+            body = answer.json()
+        except ValueError:
+            body = answer.text
         if not isinstance(body, list):
             return answer.status_code, body
         found += body

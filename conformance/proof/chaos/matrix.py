@@ -68,12 +68,17 @@ def run_key(key: Key) -> CellResult:
         return run_cell(Cell(kind, rate, Subject(name, variant.choices, variant.limits, variant.alterations), _DRAWN))
     if name == "reference":
         return run_cell(Cell(kind, rate, options=(*_DRAWN, *(_LATE_AREAS if rate == 1 else ()))))
+    return run_fault(name, kind, rate)
+
+
+def run_fault(name: str, kind: str = CALM, rate: float = 0.0, *, whole: bool = False) -> CellResult:
+    """Run the tests of a fault's requirement, or the whole suite, on a reference with that fault."""
     fault = next(each for each in all_faults(Contract.load(), None) if each.name == name)
     subject = Subject(
         name, fault.ground.choices or Choices(), {}, (fault.apply,), fault.version, dict(fault.ground.features)
     )
-    options = ("--include=slow", f"--requirement={fault.requirement}", "--force")
-    return run_cell(Cell(kind, rate, subject, (*_DRAWN, *options)))
+    options = () if whole else ("--include=slow", f"--requirement={fault.requirement}")
+    return run_cell(Cell(kind, rate, subject, (*_DRAWN, "--force", *options)))
 
 
 def is_fault(result: CellResult) -> bool:

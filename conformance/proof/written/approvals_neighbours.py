@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
     from conformance.reference.http import Request, Response
 
 MERGE_REQUEST = "/projects/:id/merge_requests/:merge_request_iid"
-#: Two calls within this number of seconds count as concurrent.
-AT_ONCE = 0.1
+#: For this number of seconds a call waits between what it reads and what it writes.
+AT_ONCE = 0.03
 
 
 # -- similar values ----------------------------------------------------------------------------------------------------
@@ -265,42 +264,44 @@ def approvals_are_kept_by_iid(service: Service) -> None:
 # -- concurrent calls --------------------------------------------------------------------------------------------------
 
 
-def losing(service: Service, area: Any, name: str) -> None:
-    """Let the later of two concurrent calls of a method start from the state before both."""
-    last: list[Any] = [float("-inf"), None]
+def losing(service: Service, *keys: str) -> None:
+    """Let each call of these routes write everything as it was a moment before, with its own change in it."""
+    before: dict[int, Any] = {}
 
-    def make(method: Any) -> Any:
-        def racing(*arguments: Any, **named: Any) -> Any:
-            now, before = time.monotonic(), service.store.snapshot()
-            if now - last[0] < AT_ONCE and last[1] is not None:
-                service.store.restore(last[1])
-                last[:] = [float("-inf"), None]
-            else:
-                last[:] = [now, before]
-            return method(*arguments, **named)
+    async def wait(request: Request) -> None:
+        if request.route.key in keys:
+            before[id(request)] = service.store.snapshot()
+            await asyncio.sleep(AT_ONCE)
 
-        return racing
+    def make(handler: Any) -> Any:
+        def late(request: Request) -> Any:
+            service.store.restore(before.pop(id(request)))
+            return handler(request)
 
-    around(area, name, make)
+        return late
+
+    service.interruption = wait
+    for key in keys:
+        handling(service, key, make)
 
 
 @fault("merge-request-approvals.approve.at-once")
 def one_of_two_approvals_is_lost(service: Service) -> None:
     """If two users approve concurrently, the first approval is lost."""
-    losing(service, service.merge_request_approvals, "add_approval")
+    losing(service, f"POST {MERGE_REQUEST}/approve")
 
 
 @fault("merge-request-approvals.rules.create.at-once")
 @fault("project-approval-rules.create.at-once")
 def one_of_two_rules_is_lost(service: Service) -> None:
     """If two rules are created concurrently, the first is lost."""
-    losing(service, service.approval_rules, "add_rule")
+    losing(service, "POST /projects/:id/approval_rules", f"POST {MERGE_REQUEST}/approval_rules")
 
 
 @fault("project-approval-rules.update.at-once")
 def one_of_two_changes_is_lost(service: Service) -> None:
     """If two rules are changed concurrently, the first stays unchanged."""
-    losing(service, service.approval_rules, "update_rule")
+    losing(service, "PUT /projects/:id/approval_rules/:approval_rule_id")
 
 
 #: After how many checks without a change a waiting call continues: once there was a change, and before any.
@@ -319,13 +320,13 @@ def a_creation_undoes_changes_beside_it(service: Service) -> None:
             # A change waits for a creation, so that both are certainly concurrent.
             for _ in range(_CALM_WITHOUT):
                 if not seen:
-                    await asyncio.sleep(AT_ONCE / 10)
+                    await asyncio.sleep(AT_ONCE / 3)
         if request.route.key == key:
             before = seen[id(request)] = dict(table)
             # Wait while others change something, or until it is clear that none will.
             last, quiet = dict(table), 0
             while quiet < (_CALM_AFTER_CHANGES if last != before else _CALM_WITHOUT):
-                await asyncio.sleep(AT_ONCE / 10)
+                await asyncio.sleep(AT_ONCE / 3)
                 quiet = quiet + 1 if dict(table) == last else 0
                 last = dict(table)
 
@@ -345,13 +346,13 @@ def a_creation_undoes_changes_beside_it(service: Service) -> None:
 @fault("approval-settings.group.update.at-once")
 def one_of_two_settings_of_a_group_is_lost(service: Service) -> None:
     """If the settings of a group are updated twice concurrently, the first update is lost."""
-    losing(service, service.approval_settings, "change")
+    losing(service, "PUT /groups/:id/merge_request_approval_setting")
 
 
 @fault("approval-settings.project.update.at-once")
 def one_of_two_settings_of_a_project_is_lost(service: Service) -> None:
     """If the settings of a project are updated twice concurrently, the first update is lost."""
-    losing(service, service.approval_settings, "change")
+    losing(service, "PUT /projects/:id/merge_request_approval_setting")
 
 
 # -- the older of two, and callers who have read before ----------------------------------------------------------------

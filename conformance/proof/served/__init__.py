@@ -1,0 +1,1 @@
+"""Faults on a served reference: what operators see of each."""
