@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 #: How long one fault takes on one core, on average.
 _USUAL_SECONDS = 2.2
+#: Rates are counted over real minutes on a served reference.
+_TAKE_MINUTES = "limits."
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +92,8 @@ def figures(found: Sequence[Served], possible: int) -> dict[str, Any]:
         "verdicts": dict(verdicts),
         "seen_by_other_tests": sorted(one.fault for one in found if one.is_late),
         "unseen": {one.fault: f"{one.verdict}: {one.detail}" for one in found if not one.is_seen},
-        "left_out": f"{possible - len(found)} of {possible} faults; drawn calls beyond three of an operation; every "
-        "seed but one",
+        "left_out": f"{possible - len(found)} of {possible} faults; those of rates; drawn calls beyond three of an "
+        "operation; every seed but one",
     }
 
 
