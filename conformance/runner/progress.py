@@ -210,13 +210,19 @@ class Progress:
     def _state(self, area: _Area) -> State:
         failed = sum(each.failed for each in self._areas.values())
         words = f"{failed} failed" if failed else "none failed"
-        rest = f"{words}  {_minutes(self._clock() - self._started)}{self._rest()}"
+        rest = f"{words}  {_minutes(self._clock() - self._started)}{self._rest()}{self._slow()}"
         return State(f"{area.name} {area.done}/{area.total}", self._done, len(self._tests), rest)
 
     def _rest(self) -> str:
         """Estimate the time left; empty while there is nothing to estimate from."""
         seconds = self._time_left.seconds()
         return "" if seconds is None else f", about {_minutes(seconds)} left"
+
+    def _slow(self) -> str:
+        """Name the test that takes long, because the target may hang there; empty if none does."""
+        test, seconds = self._time_left.longest()
+        is_slow = seconds >= SILENCE_SECONDS
+        return f"; {test.rpartition('::')[2]} has been running for {_minutes(seconds)}" if is_slow else ""
 
 
 class ByArea:

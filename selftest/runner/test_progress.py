@@ -114,6 +114,17 @@ def test_the_remaining_time_is_estimated_from_tests_of_the_same_kind(workers: in
     assert screen.state.endswith(f"0:12, about {left} left")
 
 
+def test_a_test_that_takes_long_is_named_as_the_target_may_hang_there() -> None:
+    screen, clock = Screen(), Clock()
+    progress = Progress(TESTS, screen, workers=2, clock=clock)
+    progress.began("one[scope]")
+    run_through(progress, clock, list(TESTS)[1:])
+    assert "running" not in screen.state
+    clock.now = 45
+    progress.tick()
+    assert screen.state.endswith("; one[scope] has been running for 0:45")
+
+
 def test_a_run_that_ends_early_says_how_many_tests_were_not_run() -> None:
     screen, clock = Screen(), Clock()
     progress = Progress(TESTS, screen, clock=clock)
