@@ -248,6 +248,9 @@ def _subject(target: Readings, place: str, entry: Fixture, sort: str, shown_path
     name = entry.get("name")
     if name and isinstance(by_id.get("name"), str) and by_id["name"] != name:
         yield Finding(f"{place}.name", State.CONTRADICTED, f"{name}, and it is called {by_id['name']}", by_id["name"])
+    if by_id.get("archived") is True:
+        detail = f"{number} is archived (GET /{sort}/:id), and cannot be changed: unarchive it, or name another"
+        yield Finding(f"{place}.id", State.CONTRADICTED, detail)
 
 
 def _unshown(target: Readings, place: str, sort: str, named: Any) -> Finding:
