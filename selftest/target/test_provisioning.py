@@ -256,6 +256,22 @@ def test_features_are_not_denied_if_the_places_that_would_show_them_were_refused
     assert done.features["group_approval_rules"] is True
 
 
+def test_integrations_that_get_no_answer_are_not_missing_and_not_all_tried() -> None:
+    tried: set[str] = set()
+
+    def silent(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        if method != "PUT" or "/integrations/" not in path:
+            return way(token, method, path, query, body)
+        tried.add(path)
+        return Answer(None, problem="no answer within 30 s")
+
+    done = Bench(alter=changed(silent)).provision()
+    assert done.integrations == {}
+    assert "chat_integration" not in done.features
+    assert all("got no answer" in why for why in done.unclear.values())
+    assert len(tried) == 3
+
+
 def test_without_labels_and_milestones_a_relation_with_objects_is_found_by_an_export() -> None:
     def nothing_planned(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
         return refused(404) if path.endswith(("/labels", "/milestones")) else way(token, method, path, query, body)
