@@ -30,7 +30,7 @@ from conformance.runner.collection import (
 )
 from conformance.runner.options import add_options, options_of
 from conformance.runner.outcomes import Running
-from conformance.runner.progress import NOT_RUN, TRIED_AGAIN, ByArea, FewWords, before_tests
+from conformance.runner.progress import NOT_RUN, TRIED_AGAIN, ByArea, FewWords, after_tests, before_tests
 from conformance.runner.reruns import Reruns
 from conformance.runner.session import Session
 from conformance.suite.context import TestContext, enter
@@ -304,7 +304,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
     if state.is_open:
         _end_last_test(session, state)
         state.stopped = state.stopped or _why_stopped(session, state)
-    state.close()
+    with after_tests(session.config) if session.config.stash.get(_SHOWS, False) else nullcontext():
+        state.close()
     if state.interrupted:
         exitstatus = pytest.ExitCode.OK if ended_itself else pytest.ExitCode.INTERRUPTED
     session.exitstatus = _exit_status(session, state, exitstatus)

@@ -256,7 +256,7 @@ def test_a_quiet_run_shows_only_its_result(conformance: Callable[..., Any]) -> N
 
 
 @pytest.mark.parametrize("quiet", [(), ("-q",)], ids=["as usual", "quiet"])
-def test_a_run_with_a_low_request_rate_shows_that_it_checks_the_profile(
+def test_a_run_with_a_low_request_rate_shows_that_it_checks_the_profile_and_puts_back(
     conformance: Callable[..., Any],
     reference: Any,
     write_profile: Callable[..., Path],
@@ -270,6 +270,7 @@ def test_a_run_with_a_low_request_rate_shows_that_it_checks_the_profile(
     lines = [line for line in outcome.out.splitlines() if line.startswith("before the first test: target and profile")]
     assert (len(lines) > 0) is not bool(quiet), outcome.text
     assert all("at most 80 a second" in line for line in lines)
+    assert ("after the last test: putting back what was changed" in outcome.out) is not bool(quiet), outcome.text
 
 
 def test_with_v_for_pytest_the_output_is_that_of_pytest(conformance: Callable[..., Any]) -> None:
