@@ -34,6 +34,8 @@ _OF_WHO_STANDS_IN_FRONT = frozenset({401, 407, 429})
 #: For how many seconds at most something else may answer instead of the target, and how often that is checked.
 _LONGEST_OUTAGE = 20.0
 _PAUSES, _PAUSE_SECONDS = 4, 0.25
+#: For how many seconds a call is repeated after another one was repeated in vain.
+_SHORT_WAIT_SECONDS = 2.0
 
 
 def put_back(content: Content, profile: Profile, is_over: Callable[[], bool] = lambda: False) -> tuple[str, ...]:
@@ -48,9 +50,13 @@ def put_back(content: Content, profile: Profile, is_over: Callable[[], bool] = l
     def hear(exchange: Exchange) -> None:
         if is_over():
             raise KeyboardInterrupt
-        if _is_in_its_place(exchange):
+        is_answered = not _is_in_its_place(exchange)
+        if not is_answered:
             troubles.append(exchange)
+        # A call has waited in vain: until one is answered, no other one waits as long, or a run ends after minutes.
+        client.retries.call_seconds = usual if is_answered else min(usual, _SHORT_WAIT_SECONDS)
 
+    usual = profile.retries.call_seconds
     with Client(profile.client_settings(_READS_AT_ONCE), beside=True) as client:
         client.test = "putting back"
         client.on_exchange(hear)
