@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from typing import TYPE_CHECKING
 
 from conformance.http.client import Client
@@ -55,6 +57,41 @@ def test_at_a_throttling_target_restoring_waits_in_vain_once_and_not_for_every_c
         assert len(performed) > 20
         at_once, again = 4, 2
         assert 0 < len(sent) - len(performed) <= at_once * again
+        service.transformers.remove(throttled)
+        assert restored(tmp_path, profile) == ()
+        precautions.release()
+
+
+def test_an_interrupt_also_ends_the_waiting_of_throttled_calls(
+    reference: tuple[Service, str],
+    write_profile: Callable[..., Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    service, asked = reference[0], threading.Event()
+    profile = load_profile(write_profile(*reference, retries={"call_seconds": 60, "run_seconds": 600}))
+    owner, rules = profile.actors["owner"], f"/projects/{profile.value('project')}/approval_rules"
+    precautions = Precautions.of(profile, None, tmp_path, "run")
+
+    def throttled(*_: object) -> Response:
+        asked.set()
+        return Response(429, headers={"Retry-After": "60"})
+
+    def interrupted(_: object) -> None:
+        assert asked.wait(30)
+        raise KeyboardInterrupt
+
+    with in_a_test(profile) as test:
+        precautions.keep_ledger(test.run, 0)
+        assert list(precautions.begin([0], restores=True)) == []
+        assert test.run.client.send(owner, "POST", rules, json_body={"name": "new", "approvals_required": 1}).is_success
+        service.transformers.append(throttled)
+        with monkeypatch.context() as patch:
+            patch.setattr("conformance.runner.precautions.wait", interrupted)
+            begun = time.monotonic()
+            (left,) = precautions.put_back()
+        assert "interrupted" in left
+        assert time.monotonic() - begun < 30  # and not for the minute that the target asks for
         service.transformers.remove(throttled)
         assert restored(tmp_path, profile) == ()
         precautions.release()
