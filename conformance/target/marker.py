@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 KEY = "CONFORMANCE_RUN"
 _BEAT_SECONDS = 60
+#: How long a call is repeated when a run ends: a mark that stays is taken over later, and the operator is waiting.
+_LAST_WAIT_SECONDS = 10.0
 #: How long a mark counts as in use after its last update.
 _STALE = timedelta(minutes=10)
 
@@ -90,6 +92,7 @@ class Marker:
         """Remove the mark, if it still belongs to this run and can be removed."""
         self._ended.set()
         with suppress(TargetGoneError, OSError), self._client() as client:
+            client.retries.call_seconds = min(client.retries.call_seconds, _LAST_WAIT_SECONDS)
             self._remove(client, self.run)
 
     @property
