@@ -88,6 +88,12 @@ def look_for_absent(run: Run, plan: Plan) -> None:
     areas = {area for name in plan.selected for area in plan.tests[name].areas}
     needed = [operation for operation in operations if operation.area in areas]
     run.absences.look_for(needed, only_reads=run.only_reads)
+    if run.absences.barred:
+        raise TargetError(
+            f"{run.profile.redacted()['base_url']} forbids each {' and '.join(sorted(run.absences.barred))} by an HTML "
+            "page (status 403), and answers others with data: something in front of the service seems to bar them, and "
+            "what a run changes could not be put back. Let them through, or run with --read-only."
+        )
     is_about_needed = run.absences.is_nothing_there
     others = [entry for entry in operations if entry not in needed]
     for some in ([entry for entry in others if entry.is_read], [entry for entry in others if not entry.is_read]):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.errors import ExitCode
 from conformance.proof.foreign.registry import instead
 from conformance.proof.tampering import afterwards
 from conformance.proof.written.approval_rules import others_of, stored
@@ -116,6 +117,33 @@ def test_a_missing_write_fails_its_requirement_if_workers_run_the_tests(judged: 
     assert {name for name, row in rows.items() if row["verdict"] == "failed"} == {LACKING[WrongMethodError][key]}, text
     assert code == 1
     assert "not there: 1 operation" in text
+
+
+def test_a_page_by_which_a_service_forbids_one_call_is_a_failure(judged: Judge) -> None:
+    service = prepared_service(version="17.7")
+    key = f"PATCH {SCOPE}"
+
+    def forbidden(route: Route, _: Request, response: Response) -> Response:
+        return replace(PAGE, status=403) if route.key == key and response.status != 404 else response
+
+    service.transformers.append(forbidden)
+    code, text, _ = judged(service, "--requirement", "job-token-scope.switch.no-content")
+    assert code == ExitCode.NON_CONFORMANT, text
+
+
+@pytest.mark.parametrize("methods", [("DELETE", "PUT"), ("PATCH",)], ids=" ".join)
+def test_methods_that_a_gateway_bars_are_no_failures_of_the_service(judged: Judge, methods: tuple[str, ...]) -> None:
+    """As a firewall does that only lets GET and POST through; nothing could be put back."""
+    service = prepared_service(version="17.7")
+
+    def barred(route: Route, _: Request, response: Response) -> Response:
+        return replace(PAGE, status=403) if route.method in methods else response
+
+    service.transformers.append(barred)
+    code, text, rows = judged(service, "--area", "job-token-scope", "--area", "project-approval-rules")
+    assert code == ExitCode.COULD_NOT_RUN, text
+    assert f"forbids each {' and '.join(methods)} by an HTML page" in " ".join(text.split())
+    assert {row["verdict"] for row in rows.values()} <= {"not tested", "not applicable"}
 
 
 def test_an_area_whose_paths_answer_with_pages_is_absent_and_asks_nothing_of_the_profile(
