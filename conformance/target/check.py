@@ -156,7 +156,8 @@ def _actor(target: Readings, who: str) -> Iterator[Finding]:
             yield Finding(f"{place}.{name}", State.MISSING, "what names users needs it", shown[name])
         elif str(said).casefold() != str(shown[name]).casefold():
             detail = f"{said}, and the token is of {shown[name]} (GET /user)"
-            yield Finding(f"{place}.{name}", State.CONTRADICTED, detail, shown[name])
+            is_right = sum(other.token == actor.token for other in target.profile.actors.values()) == 1
+            yield Finding(f"{place}.{name}", State.CONTRADICTED, detail, shown[name] if is_right else None)
     if who.endswith("_bot") and shown.get("bot") is False:
         yield Finding(f"{place}.token", State.CONTRADICTED, "it is of a person, and not of a bot (GET /user)")
     if who == "admin" and shown.get("is_admin") is False:

@@ -115,6 +115,14 @@ def test_a_correct_profile_has_no_findings(right: dict[str, Any]) -> None:
     assert found(right) == {}
 
 
+def test_a_token_given_twice_is_wrong_itself_so_that_nothing_is_written_to_fit_it(right: dict[str, Any]) -> None:
+    profile = profile_from(changed(right, "actors.developer.token", "@reporter"), "the profile")
+    with Client(profile.client_settings()) as client:
+        told = {finding.place: finding.write for finding in check_profile(profile, client)}
+    assert {"actors.developer.id", "actors.developer.username"} <= told.keys()
+    assert told["actors.developer.id"] is None
+
+
 def test_an_archived_project_is_named_because_nothing_in_it_can_be_changed() -> None:
     service = prepared_service(version=VERSION)
     number = profile_data(service.world, "http://127.0.0.1", VERSION)["fixtures"]["project"]["id"]
