@@ -303,7 +303,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
     ended_itself = state.stopped is not None  # its time was over, or its target was gone: nobody interrupted it
     if state.is_open:
         _end_last_test(session, state)
-        state.stopped = state.stopped or _why_stopped(session, state)
+    state.stopped = state.stopped or _why_stopped(session, state)
     with after_tests(session.config) if session.config.stash.get(_SHOWS, False) else nullcontext():
         state.close()
     if state.interrupted:

@@ -348,6 +348,25 @@ def test_an_interrupted_run_keeps_its_results_and_says_so(
     assert not any(word in out + err for word in ("Traceback", "KeyboardInterrupt"))
 
 
+def test_a_run_interrupted_before_its_first_test_says_so_too(
+    conformance: Callable[..., Any],
+    slow_reference: Any,
+    write_profile: Callable[..., Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    write_profile(*slow_reference)
+    monkeypatch.setattr("conformance.runner.session.Run", interrupted)
+    outcome = conformance("run", "--target", "target.yaml", "--out", "out", *JOB_TOKEN_SCOPE)
+    assert outcome.code == ExitCode.INTERRUPTED, outcome.text
+    footer = read_record(tmp_path / "out" / "results.jsonl").footer
+    assert footer is not None
+    assert footer.detail == "the operator interrupted the run"
+
+
 def test_the_report_of_a_killed_run_can_be_made_from_its_record(
     conformance: Callable[..., Any],
     slow_reference: Any,
