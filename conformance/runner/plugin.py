@@ -82,9 +82,10 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(Path(tempfile.gettempdir()) / "conformance-hypothesis"))
     try:
         options = options_of(config, workers.number_of(config))
-        if workers.is_worker(config):  # it is told what is kept; the record of the earlier run is being written anew
+        is_worker = workers.is_worker(config)
+        if is_worker:  # it is told what is kept; the record of the earlier run is being written anew
             options = replace(options, resume=None)
-        session = config.stash[SESSION] = Session.prepare(options)
+        session = config.stash[SESSION] = Session.prepare(options, keeps_record=not is_worker)
     except ContractError as error:
         raise pytest.UsageError(f"The contract is broken: {error}") from error
     except ConformanceError as error:

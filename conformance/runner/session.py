@@ -167,13 +167,13 @@ class Session:
         self.cases = SessionCases(self.contract, budget, corpus_folder(self.options.corpus))
 
     @classmethod
-    def prepare(cls, options: Options) -> Session:
+    def prepare(cls, options: Options, *, keeps_record: bool = True) -> Session:
         """Check the options as far as that is possible without a request; raise UsageError when they are wrong."""
         contract = Contract.load()
         _require_possible(options, contract)
         seed = options.seed if options.seed is not None else random.SystemRandom().randrange(2**31)
         known = load_baseline(options.baseline, contract, datetime.now(UTC).date()) if options.baseline else {}
-        profile, warnings = profile_of(options)
+        profile, warnings = profile_of(options, keeps_record=keeps_record)
         first = (options.shard.number - 1) * options.workers if options.shard is not None else 0
         if profile is not None:
             profile.in_world(first + options.workers - 1)  # before any worker starts: it raises where there are too few
