@@ -218,8 +218,9 @@ def _in_words(error: ValidationError) -> str:
         near = get_close_matches(unknown, properties, n=1)
         hint = f"Did you mean '{near[0]}'?" if near else f"Known are: {', '.join(properties)}"
         return f"'{unknown}' is unknown. {hint}"
-    if error.validator in ("anyOf", "oneOf"):
-        return "the value here has none of the allowed forms"
+    told = error.schema.get("description") if isinstance(error.schema, dict) else None
+    if error.validator in ("anyOf", "oneOf") or (told and error.validator in ("pattern", "not")):
+        return f"the value does not fit: {told}" if told else "the value here has none of the allowed forms"
     if given and any(_HIDDEN.search(str(part)) for part in error.absolute_path):
         return error.message.replace(repr(given), "what stands here")
     return error.message

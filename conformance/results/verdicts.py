@@ -345,8 +345,8 @@ def _unfinished(end: TestEnd | None, test: str) -> _Told | None:
     if end is None:
         return Verdict.NOT_TESTED, Reason.NOT_REACHED, f"the run ended before {test}"
     if end.outcome in ENDED:
-        is_cut = end.reason is Reason.INTERRUPTED
-        return (Verdict.INCONCLUSIVE, end.reason, f"the run ended within {test}: {end.detail}") if is_cut else None
+        detail = f"the run ended within a test: {test}: {end.detail}"
+        return (Verdict.INCONCLUSIVE, end.reason, detail) if end.reason is Reason.INTERRUPTED else None
     if end.outcome is TestOutcome.BROKEN:
         detail = f"the suite itself broke{_in_phase(end)}: {end.detail}"
         return Verdict.INCONCLUSIVE, Reason.HARNESS_ERROR, detail

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,15 +30,19 @@ _FILE = "absent.json"
 _BESIDE = ("/version", "/user", "/projects/{}", "/projects/{}/approvals", "/projects/{}/repository/tree")
 
 
-def know_absent(run: Run, look: Callable[[], None], folder: Path | None, *, is_worker: bool) -> None:
-    """Tell a run which operations the target lacks; `look` looks for them.
+#: What was found before, by kind, as `Absences.known` returns it; None to look.
+Known = Mapping[str, list[str]] | None
+
+
+def know_absent(run: Run, look: Callable[[Known], None], folder: Path | None, *, is_worker: bool) -> None:
+    """Tell a run which operations the target lacks; `look` looks for them, or takes over what was found.
 
     The process that keeps the record looks now and writes the result into a folder. A worker reads it from there before
     its first test. A worker does not look now: the calls need a ledger, and a worker may start before a ledger has been
     begun.
     """
     if folder is None or not is_worker:
-        look()
+        look(None)
     if folder is None:
         return
     if is_worker:
@@ -46,20 +51,27 @@ def know_absent(run: Run, look: Callable[[], None], folder: Path | None, *, is_w
         (folder / _FILE).write_text(json.dumps(run.absences.known()), encoding="utf-8")
 
 
-def _learn(run: Run, look: Callable[[], None], file: Path, was_before_tests: Callable[[], None]) -> None:
+def _learn(run: Run, look: Callable[[Known], None], file: Path, was_before_tests: Callable[[], None]) -> None:
     """Read what one process found out for all workers, or look; then always run what had to run before tests."""
     run.before_tests = was_before_tests
+    known = None
     with suppress(OSError, ValueError):
         known = json.loads(file.read_text(encoding="utf-8"))
-        if known is not None:
-            run.absences.take(known)
-            return was_before_tests()
     with suppress(TargetError, TargetGoneError, RequestsSpentError):  # the tests will say so
-        look()
-    return was_before_tests()
+        look(known)
+    was_before_tests()
 
 
-def look_for_absent(run: Run, plan: Plan, write: Callable[[Check], None]) -> None:
+def know_and_tell(run: Run, plan: Plan, write: Callable[[Check], None], known: Known) -> None:
+    """Know the operations that the target lacks, and fail their requirements, also of those that tests find later."""
+    if known is None:
+        look_for_absent(run, plan)
+    else:
+        run.absences.take(known)
+    run.absences.tell_of_each(partial(_say_absent, run, plan, write))
+
+
+def look_for_absent(run: Run, plan: Plan) -> None:
     """Find the operations that a run needs and the target lacks; raise TargetError when the target has none at all.
 
     When the version is unknown, nobody can say whether the target should have what a version added or removed.
@@ -76,6 +88,12 @@ def look_for_absent(run: Run, plan: Plan, write: Callable[[Check], None]) -> Non
     areas = {area for name in plan.selected for area in plan.tests[name].areas}
     needed = [operation for operation in operations if operation.area in areas]
     run.absences.look_for(needed, only_reads=run.only_reads)
+    if run.absences.barred:
+        raise TargetError(
+            f"{run.profile.redacted()['base_url']} forbids each {' and '.join(sorted(run.absences.barred))} by an HTML "
+            "page (status 403), and answers others with data: something in front of the service seems to bar them, and "
+            "what a run changes could not be put back. Let them through, or run with --read-only."
+        )
     is_about_needed = run.absences.is_nothing_there
     others = [entry for entry in operations if entry not in needed]
     for some in ([entry for entry in others if entry.is_read], [entry for entry in others if not entry.is_read]):
@@ -88,7 +106,6 @@ def look_for_absent(run: Run, plan: Plan, write: Callable[[Check], None]) -> Non
             "and that the actors may see them. A gateway that does not reach the service may answer like this as well: "
             "then run again later."
         )
-    run.absences.tell_of_each(partial(_say_absent, run, plan, write))
 
 
 def _is_answered_beside(run: Run) -> bool:

@@ -30,7 +30,7 @@ from conformance.runner.collection import (
 )
 from conformance.runner.options import add_options, options_of
 from conformance.runner.outcomes import Running
-from conformance.runner.progress import NOT_RUN, TRIED_AGAIN, ByArea, FewWords, before_tests
+from conformance.runner.progress import NOT_RUN, TRIED_AGAIN, ByArea, FewWords, after_tests, before_tests
 from conformance.runner.reruns import Reruns
 from conformance.runner.session import Session
 from conformance.suite.context import TestContext, enter
@@ -82,9 +82,10 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(Path(tempfile.gettempdir()) / "conformance-hypothesis"))
     try:
         options = options_of(config, workers.number_of(config))
-        if workers.is_worker(config):  # it is told what is kept; the record of the earlier run is being written anew
+        is_worker = workers.is_worker(config)
+        if is_worker:  # it is told what is kept; the record of the earlier run is being written anew
             options = replace(options, resume=None)
-        session = config.stash[SESSION] = Session.prepare(options)
+        session = config.stash[SESSION] = Session.prepare(options, keeps_record=not is_worker)
     except ContractError as error:
         raise pytest.UsageError(f"The contract is broken: {error}") from error
     except ConformanceError as error:
@@ -303,8 +304,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
     ended_itself = state.stopped is not None  # its time was over, or its target was gone: nobody interrupted it
     if state.is_open:
         _end_last_test(session, state)
-        state.stopped = state.stopped or _why_stopped(session, state)
-    state.close()
+    state.stopped = state.stopped or _why_stopped(session, state)
+    with after_tests(session.config) if session.config.stash.get(_SHOWS, False) else nullcontext():
+        state.close()
     if state.interrupted:
         exitstatus = pytest.ExitCode.OK if ended_itself else pytest.ExitCode.INTERRUPTED
     session.exitstatus = _exit_status(session, state, exitstatus)

@@ -236,12 +236,15 @@ def restored(folder: Path, profile: Profile) -> tuple[str, ...]:
     The first interrupt ends it, with a message that says how to continue.
     """
     is_over, files = threading.Event(), ledgers_in(folder)
+    ends: list[Callable[[], None]] = []
     with ThreadPoolExecutor(_at_once(profile)) as pool:
-        worlds = [pool.submit(_put_back, file, profile, is_over.is_set) for file in files]
+        worlds = [pool.submit(_put_back, file, profile, is_over.is_set, ends.append) for file in files]
         try:
             wait(worlds)
         except KeyboardInterrupt:
             is_over.set()
+            for end_waiting in ends:
+                end_waiting()
     left: list[str] = []
     open_files: dict[str, list[str]] = {}
     for file, world in zip(files, worlds, strict=True):
@@ -259,7 +262,9 @@ def restored(folder: Path, profile: Profile) -> tuple[str, ...]:
     return tuple(left)
 
 
-def _put_back(file: Path, profile: Profile, is_over: Callable[[], bool]) -> tuple[tuple[str, ...], str | None]:
+def _put_back(
+    file: Path, profile: Profile, is_over: Callable[[], bool], hand_over: Callable[[Callable[[], None]], None]
+) -> tuple[tuple[str, ...], str | None]:
     """Restore what the ledger of one world lists; return what is left, and the reason if the ledger stays open."""
     if is_over():
         return (), "interrupted"
@@ -268,7 +273,7 @@ def _put_back(file: Path, profile: Profile, is_over: Callable[[], bool]) -> tupl
         if content.is_settled:  # whoever changes anything after that means it
             return content.left, None
         world = profile.in_world(content.header["world"])
-        return put_back(Content.read(file, world.named_secrets()), world, is_over), None
+        return put_back(Content.read(file, world.named_secrets()), world, is_over, hand_over), None
     except (TargetGoneError, KeyboardInterrupt, OSError, UsageError) as error:
         return (), str(error) or "interrupted"
 

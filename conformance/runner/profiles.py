@@ -30,14 +30,18 @@ DEFAULT_PROFILE = Path("target.yaml")
 REPORTS = Path("reports")
 
 
-def profile_of(options: Options) -> tuple[Profile | None, tuple[str, ...]]:
-    """Return the profile of the target with its version, and warnings; None for the profile of the reference."""
+def profile_of(options: Options, *, keeps_record: bool = True) -> tuple[Profile | None, tuple[str, ...]]:
+    """Return the profile of the target with its version, and warnings; None for the profile of the reference.
+
+    Raise UsageError when the process `keeps_record` and cannot write one.
+    """
     profile = _declared(options)
     if profile is None:
         return None, ()
     if options.as_of is not None:
         return replace(profile, version=Version.parse_known(options.as_of, "--as-of"), version_source="--as-of"), ()
-    require_writable(options.out or REPORTS)  # before the target is asked for its version, which is the first call
+    if keeps_record:  # before the target is asked for its version, which is the first call
+        require_writable(options.out or REPORTS)
     return resolved(profile)
 
 

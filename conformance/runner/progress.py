@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 
@@ -210,13 +210,19 @@ class Progress:
     def _state(self, area: _Area) -> State:
         failed = sum(each.failed for each in self._areas.values())
         words = f"{failed} failed" if failed else "none failed"
-        rest = f"{words}  {_minutes(self._clock() - self._started)}{self._rest()}"
+        rest = f"{words}  {_minutes(self._clock() - self._started)}{self._rest()}{self._slow()}"
         return State(f"{area.name} {area.done}/{area.total}", self._done, len(self._tests), rest)
 
     def _rest(self) -> str:
         """Estimate the time left; empty while there is nothing to estimate from."""
         seconds = self._time_left.seconds()
         return "" if seconds is None else f", about {_minutes(seconds)} left"
+
+    def _slow(self) -> str:
+        """Name the test that takes long, because the target may hang there; empty if none does."""
+        test, seconds = self._time_left.longest()
+        is_slow = seconds >= SILENCE_SECONDS
+        return f"; {test.rpartition('::')[2]} has been running for {_minutes(seconds)}" if is_slow else ""
 
 
 class ByArea:
@@ -353,18 +359,33 @@ class FewWords:
             return True
 
 
-@contextmanager
-def before_tests(session: Session, config: pytest.Config) -> Iterator[None]:
+def before_tests(session: Session, config: pytest.Config) -> AbstractContextManager[None]:
     """Show that a run is checking its target while the context lasts; at a low rate that takes minutes."""
+
+    def calls() -> str | None:
+        if session.run is None:
+            return None
+        seldom = session.run.profile.limits.requests_per_second
+        pace = f", at most {seldom:g} a second" if seldom is not None else ""
+        return f"{plural(session.run.client.requests, 'call')}{pace}  "
+
+    return _beside_tests(config, "before the first test: target and profile", calls)
+
+
+def after_tests(config: pytest.Config) -> AbstractContextManager[None]:
+    """Show that a run is putting back what it changed while the context lasts; on a slow target that takes minutes."""
+    return _beside_tests(config, "after the last test: putting back what was changed, and reports", lambda: "")
+
+
+@contextmanager
+def _beside_tests(config: pytest.Config, what: str, more: Callable[[], str | None]) -> Iterator[None]:
+    """Show what a run is doing while no test runs, `more` about it, and for how long; nothing while `more` is None."""
     started = time.monotonic()
 
     def tick() -> None:
-        if session.run is not None:
-            seldom = session.run.profile.limits.requests_per_second
-            pace = f", at most {seldom:g} a second" if seldom is not None else ""
-            calls = f"{plural(session.run.client.requests, 'call')}{pace}"
-            rest = f"{calls}  {_minutes(time.monotonic() - started)}"
-            screen.status(State("before the first test: target and profile", 0, 0, rest))
+        words = more()
+        if words is not None:
+            screen.status(State(what, 0, 0, f"{words}{_minutes(time.monotonic() - started)}"))
 
     with _screen(config) as screen, _ticking(tick):
         yield

@@ -26,7 +26,7 @@ from conformance.results.record import Footer, NetworkUse, Notice, RunRecord, Te
 from conformance.results.recorder import Recorder
 from conformance.results.trust import require_unread
 from conformance.results.verdicts import RunResult, RunVerdict
-from conformance.runner.absent import know_absent, look_for_absent
+from conformance.runner.absent import know_absent, know_and_tell
 from conformance.runner.header import Beginning, header_of
 from conformance.runner.precautions import Precautions, undisturbed, when_terminated
 from conformance.runner.profiles import REPORTS, doubts, profile_of, reference_target, reference_version
@@ -167,13 +167,13 @@ class Session:
         self.cases = SessionCases(self.contract, budget, corpus_folder(self.options.corpus))
 
     @classmethod
-    def prepare(cls, options: Options) -> Session:
+    def prepare(cls, options: Options, *, keeps_record: bool = True) -> Session:
         """Check the options as far as that is possible without a request; raise UsageError when they are wrong."""
         contract = Contract.load()
         _require_possible(options, contract)
         seed = options.seed if options.seed is not None else random.SystemRandom().randrange(2**31)
         known = load_baseline(options.baseline, contract, datetime.now(UTC).date()) if options.baseline else {}
-        profile, warnings = profile_of(options)
+        profile, warnings = profile_of(options, keeps_record=keeps_record)
         first = (options.shard.number - 1) * options.workers if options.shard is not None else 0
         if profile is not None:
             profile.in_world(first + options.workers - 1)  # before any worker starts: it raises where there are too few
@@ -299,7 +299,7 @@ class Session:
                 if self.profile is not None and self.options.as_of is None:
                     self._take_up(doubts(self.target, self.run.client, self.options))
             self._take_precautions()
-            look = partial(look_for_absent, self.run, self.plan, self.writer.write_at_once)
+            look = partial(know_and_tell, self.run, self.plan, self.writer.write_at_once)
             know_absent(self.run, look, self.cases.shared, is_worker=not self.keeps_record)
         except (ConformanceError, TargetGoneError, RequestsSpentError) as error:
             why = error if isinstance(error, ConformanceError) else TargetError(f"The run could not begin: {error}")

@@ -60,6 +60,11 @@ class TimeLeft:
         self._seconds.update({kind: seconds})
         self._work.update({kind: self._left.pop(test, 0.0)})
 
+    def longest(self) -> tuple[str, float]:
+        """Return the test that has been running for the longest time, and for how many seconds."""
+        test = min(self._begun, key=self._begun.__getitem__, default="")
+        return test, self._clock() - self._begun.get(test, self._clock())
+
     def seconds(self) -> float | None:
         """Return the seconds left; None while there is nothing to estimate from."""
         pace, now = self._pace(), self._clock()

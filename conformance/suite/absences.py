@@ -15,7 +15,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from conformance.http.exchange import NOT_THERE, Trouble
+from conformance.http.exchange import NOT_THERE, READING, Trouble
 from conformance.results.record import Outcome, Reason
 from conformance.results.text import plural
 from conformance.suite.exceptions import NotTested, Unmet
@@ -109,6 +109,8 @@ class Absences:
         self._lies_elsewhere = False
         self.found: dict[str, Absence] = {}
         """The absent operations, by id."""
+        self.barred: set[str] = set()
+        """The methods whose every call gets a page that forbids it, while calls with others get data."""
         self._tell: Callable[[Absence], None] = lambda _: None
 
     def see(self, exchange: Exchange) -> None:
@@ -156,6 +158,19 @@ class Absences:
                     self._conclude(operation, exchange)
         for path, members in families.items():
             self._conclude_family(path, members)
+        self._look_for_bars([exchange for _, exchange in answered if exchange is not None and exchange.status])
+
+    def _look_for_bars(self, answers: list[Exchange]) -> None:
+        """Find methods that something in front of the target bars: those who must be served get a page everywhere."""
+        writes = [answer for answer in answers if answer.call.method not in READING]
+        for method in {answer.call.method for answer in writes if _forbids_by_a_page(answer)}:
+            own = [answer for answer in writes if answer.call.method == method]
+            if all(map(_forbids_by_a_page, own)) and any(not answer.is_page for answer in answers):
+                first = own[0].call
+                kind, below = first.path.split("/")[1], first.path.split("/")[3:]
+                elsewhere = replace(first, path="/".join(["", kind, str(UNUSED_ID), *below]))
+                if _forbids_by_a_page(self._client.perform(elsewhere)):  # a service answers that it knows no such thing
+                    self.barred.add(method)
 
     def known(self) -> Mapping[str, list[str]] | None:
         """Return the result of the look, for others on the same target; None when they have to look themselves."""
@@ -360,6 +375,10 @@ class Absences:
             unused = _UNUSED.get(parameter.name, UNUSED_ID)
             values[parameter.name] = self._profile.value(fixture) if fixture else unused
         return None if None in values.values() else operation.path_with(values)
+
+
+def _forbids_by_a_page(exchange: Exchange) -> bool:
+    return exchange.status == HTTPStatus.FORBIDDEN and exchange.is_page
 
 
 def _must_be_given(operation: Operation) -> bool:

@@ -156,7 +156,8 @@ def _actor(target: Readings, who: str) -> Iterator[Finding]:
             yield Finding(f"{place}.{name}", State.MISSING, "what names users needs it", shown[name])
         elif str(said).casefold() != str(shown[name]).casefold():
             detail = f"{said}, and the token is of {shown[name]} (GET /user)"
-            yield Finding(f"{place}.{name}", State.CONTRADICTED, detail, shown[name])
+            is_right = sum(other.token == actor.token for other in target.profile.actors.values()) == 1
+            yield Finding(f"{place}.{name}", State.CONTRADICTED, detail, shown[name] if is_right else None)
     if who.endswith("_bot") and shown.get("bot") is False:
         yield Finding(f"{place}.token", State.CONTRADICTED, "it is of a person, and not of a bot (GET /user)")
     if who == "admin" and shown.get("is_admin") is False:
@@ -248,6 +249,9 @@ def _subject(target: Readings, place: str, entry: Fixture, sort: str, shown_path
     name = entry.get("name")
     if name and isinstance(by_id.get("name"), str) and by_id["name"] != name:
         yield Finding(f"{place}.name", State.CONTRADICTED, f"{name}, and it is called {by_id['name']}", by_id["name"])
+    if by_id.get("archived") is True:
+        detail = f"{number} is archived (GET /{sort}/:id), and cannot be changed: unarchive it, or name another"
+        yield Finding(f"{place}.id", State.CONTRADICTED, detail)
 
 
 def _unshown(target: Readings, place: str, sort: str, named: Any) -> Finding:

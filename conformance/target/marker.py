@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import getpass
 import json
+import math
 import os
 import socket
 import threading
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from conformance.errors import TargetError
 from conformance.http.bodies import ABSENT
@@ -30,6 +33,10 @@ if TYPE_CHECKING:
 
 KEY = "CONFORMANCE_RUN"
 _BEAT_SECONDS = 60
+#: How long a call is repeated when a run ends: a mark that stays is taken over later, and the operator is waiting.
+_LAST_WAIT_SECONDS = 10.0
+#: How long a read may lag behind a write, how often that is looked at, and by which factor what was seen is exceeded.
+_LONGEST_LAG_SECONDS, _PAUSE_SECONDS, _MARGIN = 10.0, 0.1, 1.5
 #: How long a mark counts as in use after its last update.
 _STALE = timedelta(minutes=10)
 
@@ -83,13 +90,35 @@ class Marker:
                 self._remove(client, found["run"])
                 if self._put(client):
                     raise TargetError(f"Another run has just begun to use {self._name} of this target.")
+            self._require_fresh_reads(client)
         threading.Thread(target=self._beat, daemon=True, name="mark of the run").start()
         return taken_over
+
+    def _require_fresh_reads(self, client: Client) -> None:
+        """Raise TargetError when reads lag behind writes, as behind a cache: each test would see what was before."""
+        probe, begun, lag = uuid4().hex, time.monotonic(), 0.0
+        if not self._is_on_target or not self._update(client, probe=probe).is_success:
+            return
+        while (found := self._read(client)).get("run") == self.run and found.get("probe") != probe:
+            lag = time.monotonic() - begun
+            if lag > _LONGEST_LAG_SECONDS:
+                return  # this target may not change variables at all
+            time.sleep(_PAUSE_SECONDS)
+        if lag:
+            self._remove(client, self.run)
+            raise TargetError(
+                f"Reads of this target lag behind writes by {lag:.1f} s, as with a cache or a replica, and tests would "
+                f"see the past. Write limits: {{settle_seconds: {math.ceil(lag * _MARGIN)}}} into the profile."
+            )
+
+    def _update(self, client: Client, **more: str) -> Exchange:
+        return self._send(client, "PUT", f"{self._variables}/{KEY}", value=self._say(**more))
 
     def release(self) -> None:
         """Remove the mark, if it still belongs to this run and can be removed."""
         self._ended.set()
         with suppress(TargetGoneError, OSError), self._client() as client:
+            client.retries.call_seconds = min(client.retries.call_seconds, _LAST_WAIT_SECONDS)
             self._remove(client, self.run)
 
     @property
@@ -111,10 +140,10 @@ class Marker:
         client.test = "mark of the run"
         return client
 
-    def _say(self) -> str:
+    def _say(self, **more: str) -> str:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         known = {"run": self.run, "host": socket.gethostname(), "pid": os.getpid(), "since": self._since, "beat": now}
-        return json.dumps(known | ({"who": user} if (user := _user()) else {}))
+        return json.dumps(known | ({"who": user} if (user := _user()) else {}) | more)
 
     def _put(self, client: Client) -> Mapping[str, Any]:
         """Set the mark if there is none; return another run's mark, or nothing when the mark now is ours."""
@@ -139,7 +168,7 @@ class Marker:
             # A lost update does no harm: the next one comes long before the mark counts as abandoned.
             with suppress(TargetGoneError, OSError), self._client() as client:
                 if self._is_on_target:
-                    self._send(client, "PUT", f"{self._variables}/{KEY}", value=self._say())
+                    self._update(client)
                 else:
                     write_privately(self._file, self._say())
 

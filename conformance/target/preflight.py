@@ -11,6 +11,7 @@ from urllib.parse import urljoin, urlsplit
 from conformance.errors import TargetError
 from conformance.http.client import Client, TargetGoneError
 from conformance.http.exchange import NOT_THERE
+from conformance.http.settings import without_userinfo
 from conformance.target.version import asking_actor
 
 if TYPE_CHECKING:
@@ -79,7 +80,9 @@ def _problem(profile: Profile, exchange: Exchange) -> str | None:
     if exchange.status is None:
         if "WRONG_VERSION_NUMBER" in str(exchange.problem):
             return f"{where} does not speak TLS at this port. Does base_url have to begin with http:// there?"
-        return f"{where} does not answer: {exchange.problem}. Check base_url, and that the service is running."
+        through = f" through the proxy {without_userinfo(profile.proxy)}" if profile.proxy else ""
+        what = "proxy and base_url" if profile.proxy else "base_url"
+        return f"{where} does not answer{through}: {exchange.problem}. Check {what}, and that the service is running."
     location = exchange.headers.get("location") if exchange.status in range(300, 400) else None
     if location:
         return (

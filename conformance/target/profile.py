@@ -331,7 +331,11 @@ def profile_from_yaml(data: Any, file: Path) -> Profile:
     environment: Mapping[str, str] = os.environ
     if isinstance(data, dict) and isinstance(data.get("secrets"), str):
         environment = {**_secrets_beside(file, data["secrets"]), **environment}
-    data = with_values(data, lambda node: _as_meant(node, environment, file))
+    unset: dict[str, str] = {}
+    data = with_values(data, lambda node: _as_meant(node, environment, file, unset))
+    if unset:
+        named = ", ".join(f"{name} ({what})" for name, what in unset.items())
+        raise UsageError(f"{file} uses environment variables without a value: {named}. Set them before the run.")
     if isinstance(data, dict):  # before any error message about it
         keep_in(text for _, text in stated_secrets(data))
     problem = first_problem(data, "target.schema.json") or _problem_of_fixtures(data)
@@ -462,8 +466,8 @@ def _refuse_unknown(what: str, given: Mapping[str, Any], known: Mapping[str, str
         raise UsageError(f"{source} names the unknown {what} '{unknown[0]}'.{hint}{more}")
 
 
-def _as_meant(node: Any, environment: Mapping[str, str], file: Path) -> Any:
-    """Return a single value with its variables replaced, and a whole number as an integer."""
+def _as_meant(node: Any, environment: Mapping[str, str], file: Path, unset: dict[str, str]) -> Any:
+    """Return a single value with its variables replaced, and a whole number as an integer; note what is unset."""
     if isinstance(node, float):
         if not math.isfinite(node):
             raise UsageError(f"{file} has the number {node}, which cannot be used. Write a finite number.")
@@ -474,10 +478,7 @@ def _as_meant(node: Any, environment: Mapping[str, str], file: Path) -> Any:
     def value_of(match: re.Match[str]) -> str:
         value = environment.get(match[1])
         if value is None or (not value and match[0] == node):
-            what = "empty" if value is not None else "not set"
-            raise UsageError(
-                f"{file} uses the environment variable {match[1]}, which is {what}. Set it before the run."
-            )
-        return value
+            unset[match[1]] = "empty" if value is not None else "not set"
+        return value or ""
 
     return VARIABLE.sub(value_of, node)

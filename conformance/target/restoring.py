@@ -34,12 +34,20 @@ _OF_WHO_STANDS_IN_FRONT = frozenset({401, 407, 429})
 #: For how many seconds at most something else may answer instead of the target, and how often that is checked.
 _LONGEST_OUTAGE = 20.0
 _PAUSES, _PAUSE_SECONDS = 4, 0.25
+#: For how many seconds a call is repeated after another one was repeated in vain.
+_SHORT_WAIT_SECONDS = 2.0
 
 
-def put_back(content: Content, profile: Profile, is_over: Callable[[], bool] = lambda: False) -> tuple[str, ...]:
+def put_back(
+    content: Content,
+    profile: Profile,
+    is_over: Callable[[], bool] = lambda: False,
+    hand_over: Callable[[Callable[[], None]], None] = lambda _: None,
+) -> tuple[str, ...]:
     """Restore what a ledger lists, settle the ledger, and return what is left, each with the reason.
 
-    It reads everything, restores what differs, and reads again, so it may be repeated. Raise TargetGoneError when the
+    It reads everything, restores what differs, and reads again, so it may be repeated. `hand_over` receives a function
+    that ends all waiting between calls, for whoever makes `is_over` true. Raise TargetGoneError when the
     target does not answer, or when something else answers in its place for longer than calls are retried; raise
     KeyboardInterrupt as soon as `is_over`. The ledger stays open in both cases.
     """
@@ -48,12 +56,17 @@ def put_back(content: Content, profile: Profile, is_over: Callable[[], bool] = l
     def hear(exchange: Exchange) -> None:
         if is_over():
             raise KeyboardInterrupt
-        if _is_in_its_place(exchange):
+        is_answered = not _is_in_its_place(exchange)
+        if not is_answered:
             troubles.append(exchange)
+        # A call has waited in vain: until one is answered, no other one waits as long, or a run ends after minutes.
+        client.retries.call_seconds = usual if is_answered else min(usual, _SHORT_WAIT_SECONDS)
 
+    usual = profile.retries.call_seconds
     with Client(profile.client_settings(_READS_AT_ONCE), beside=True) as client:
         client.test = "putting back"
         client.on_exchange(hear)
+        hand_over(client.pace.end)
         restoring = _Restoring(content, States(profile, client))
         give_up = time.monotonic() + min(_LONGEST_OUTAGE, profile.retries.call_seconds)
         while True:

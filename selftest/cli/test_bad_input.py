@@ -79,6 +79,9 @@ def test_a_wrong_call_ends_with_4_and_says_what_is_wrong(
         ("base_url: x.example:80\nactors: {}\nfixtures: {}", "looks like https://"),
         ("base_url: http://x.example?a=b\nactors: {}\nfixtures: {}", "is not a base URL"),
         ("base_url: http://x.example\nactors: {owner: {token: maintainer}}\nfixtures: {}", "0.owner.token"),
+        ("base_url: http://x.example\nactors: {}\nfixtures: {project: 3}", "a list of such"),
+        ("base_url: http://x.example\nactors: {}\nname: größe", "letters a to z"),
+        ("base_url: http://x.example\nactors: {}\nheaders: {PRIVATE-TOKEN: x}", "are the suite's own"),
         ('base_url: http://x.example\nactors: {owner: {token: "abc\\n"}}\nfixtures: {}', "at actors.owner.token"),
         (
             "base_url: http://x.example\nbase_url: http://y.example",
@@ -128,15 +131,16 @@ def test_a_secret_in_the_wrong_place_is_not_quoted(
         assert SECRET not in outcome.text
 
 
-def test_an_empty_variable_is_named(
+def test_all_variables_without_a_value_are_named_at_once(
     conformance: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SET_TO_NOTHING", "")
-    profile = "base_url: http://x.example\nactors: {owner: {token: '${SET_TO_NOTHING}'}}\nfixtures: {}"
+    tokens = "{owner: {token: '${SET_TO_NOTHING}'}, guest: {token: '${NOT_SET}'}}"
+    profile = f"base_url: http://x.example\nactors: {tokens}\nfixtures: {{}}"
     (tmp_path / "target.yaml").write_text(profile, encoding="utf-8")
     outcome = conformance("target", "--check", "target.yaml")
     assert outcome.code == ExitCode.USAGE, outcome.text
-    assert "SET_TO_NOTHING, which is empty" in outcome.text
+    assert "SET_TO_NOTHING (empty), NOT_SET (not set)" in outcome.text
 
 
 def test_two_worlds_that_share_a_project_are_refused_before_the_first_call(
@@ -342,6 +346,25 @@ def test_an_interrupted_run_keeps_its_results_and_says_so(
     assert record.checks
     assert "interrupted" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert not any(word in out + err for word in ("Traceback", "KeyboardInterrupt"))
+
+
+def test_a_run_interrupted_before_its_first_test_says_so_too(
+    conformance: Callable[..., Any],
+    slow_reference: Any,
+    write_profile: Callable[..., Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    write_profile(*slow_reference)
+    monkeypatch.setattr("conformance.runner.session.Run", interrupted)
+    outcome = conformance("run", "--target", "target.yaml", "--out", "out", *JOB_TOKEN_SCOPE)
+    assert outcome.code == ExitCode.INTERRUPTED, outcome.text
+    footer = read_record(tmp_path / "out" / "results.jsonl").footer
+    assert footer is not None
+    assert footer.detail == "the operator interrupted the run"
 
 
 def test_the_report_of_a_killed_run_can_be_made_from_its_record(

@@ -16,7 +16,9 @@ import pytest
 from conformance.errors import ExitCode, UsageError
 from conformance.http.client import Client
 from conformance.results.recorder import Recorder, require_writable
+from conformance.runner.options import Options
 from conformance.runner.precautions import Precautions
+from conformance.runner.profiles import profile_of
 from conformance.target import load_profile
 from conformance.target.ledger import Content, UnwrittenError
 from selftest.altering import called
@@ -50,6 +52,16 @@ def test_an_out_folder_that_cannot_be_written_is_reported_before_the_first_call(
     assert outcome.code == ExitCode.USAGE, outcome.text
     assert outcome.err.count("Cannot write reports to") == 1
     assert calls == []
+
+
+def test_a_worker_does_not_check_the_folder_that_the_record_of_another_process_may_fill_meanwhile(
+    reference: tuple[Service, str], write_profile: Callable[..., Path], tmp_path: Path
+) -> None:
+    (tmp_path / "results.jsonl").mkdir()
+    options = Options(target=write_profile(*reference), out=tmp_path)
+    with pytest.raises(UsageError, match="Cannot write reports"):
+        profile_of(options)
+    assert profile_of(options, keeps_record=False)[0] is not None
 
 
 def test_checking_whether_a_folder_can_be_written_leaves_no_file(tmp_path: Path) -> None:

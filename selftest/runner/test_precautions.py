@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 from dataclasses import replace
-from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ from conformance.reference.choices import Choices, OutOfRange
 from conformance.reference.errors import NoRouteError
 from conformance.reference.http import Response
 from conformance.results.reading import read_record
-from conformance.runner.absent import know_absent
+from conformance.runner.absent import Known, know_absent
 from conformance.runner.precautions import Precautions, restored
 from conformance.suite.arrange import Arranged, arranged, has_request_example
 from conformance.suite.expectations import Caller
@@ -471,12 +470,15 @@ def test_an_interrupted_restore_ends_at_once_and_can_be_repeated(
 
 def test_a_worker_does_not_look_for_absent_operations_before_its_first_test(profile: Profile, tmp_path: Path) -> None:
     """A call that changes something needs the ledger, which the main process may begin after a worker has started."""
-    looks: list[str] = []
+    looks: list[tuple[str, bool]] = []
     for who in ("alone", "worker before", "keeper", "worker"):
-        folder, look = None if who == "alone" else tmp_path, partial(looks.append, who)
         with in_a_test(profile) as test:
-            know_absent(test.run, look, folder, is_worker=who.startswith("worker"))
-            assert (looks[-1:] == [who]) is not who.startswith("worker")
+
+            def look(known: Known, who: str = who) -> None:
+                looks.append((who, known is None))
+
+            know_absent(test.run, look, None if who == "alone" else tmp_path, is_worker=who.startswith("worker"))
+            assert (looks[-1:] == [(who, True)]) is not who.startswith("worker")
             test.run.take(None)
             test.run.take(None)
-    assert looks == ["alone", "worker before", "keeper"]
+    assert looks == [("alone", True), ("worker before", True), ("keeper", True), ("worker", False)]

@@ -114,6 +114,17 @@ def test_the_remaining_time_is_estimated_from_tests_of_the_same_kind(workers: in
     assert screen.state.endswith(f"0:12, about {left} left")
 
 
+def test_a_test_that_takes_long_is_named_as_the_target_may_hang_there() -> None:
+    screen, clock = Screen(), Clock()
+    progress = Progress(TESTS, screen, workers=2, clock=clock)
+    progress.began("one[scope]")
+    run_through(progress, clock, list(TESTS)[1:])
+    assert "running" not in screen.state
+    clock.now = 45
+    progress.tick()
+    assert screen.state.endswith("; one[scope] has been running for 0:45")
+
+
 def test_a_run_that_ends_early_says_how_many_tests_were_not_run() -> None:
     screen, clock = Screen(), Clock()
     progress = Progress(TESTS, screen, clock=clock)
@@ -245,7 +256,7 @@ def test_a_quiet_run_shows_only_its_result(conformance: Callable[..., Any]) -> N
 
 
 @pytest.mark.parametrize("quiet", [(), ("-q",)], ids=["as usual", "quiet"])
-def test_a_run_with_a_low_request_rate_shows_that_it_checks_the_profile(
+def test_a_run_with_a_low_request_rate_shows_that_it_checks_the_profile_and_puts_back(
     conformance: Callable[..., Any],
     reference: Any,
     write_profile: Callable[..., Path],
@@ -259,6 +270,7 @@ def test_a_run_with_a_low_request_rate_shows_that_it_checks_the_profile(
     lines = [line for line in outcome.out.splitlines() if line.startswith("before the first test: target and profile")]
     assert (len(lines) > 0) is not bool(quiet), outcome.text
     assert all("at most 80 a second" in line for line in lines)
+    assert ("after the last test: putting back what was changed" in outcome.out) is not bool(quiet), outcome.text
 
 
 def test_with_v_for_pytest_the_output_is_that_of_pytest(conformance: Callable[..., Any]) -> None:

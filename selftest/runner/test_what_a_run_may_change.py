@@ -104,6 +104,31 @@ def test_if_marks_cannot_be_read_a_run_is_marked_in_a_file(name: str) -> None:
         mark.release()
 
 
+def test_a_run_does_not_begin_if_reads_lag_behind_writes_and_says_how_long_to_wait(
+    conformance: Callable[..., Any], reference: tuple[Service, str], profile: Profile
+) -> None:
+    shown, left = Response(404), 0
+
+    def cached(route: Route, _: Request, response: Response) -> Response:
+        nonlocal shown, left
+        if not route.key.endswith("/variables/:key"):
+            return response
+        if route.method == "PUT":
+            left = 3
+        if route.method != "GET":
+            return response
+        left, shown = max(0, left - 1), shown if left else response
+        return shown
+
+    reference[0].transformers.append(cached)
+    outcome = conformance("run", *FEW, *LISTS)
+    assert outcome.code == ExitCode.COULD_NOT_RUN, outcome.text
+    assert "lag behind writes" in " ".join(outcome.text.split())
+    assert "limits: {settle_seconds: 1}" in " ".join(outcome.text.split())
+    reference[0].transformers.remove(cached)
+    assert marks_on(profile) == []
+
+
 def variables(profile: Profile) -> str:
     return f"/projects/{profile.fixtures['project'][0].id}/variables"
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.errors import ExitCode
 from conformance.proof.foreign.registry import instead
 from conformance.proof.tampering import afterwards
 from conformance.proof.written.approval_rules import others_of, stored
@@ -18,7 +19,7 @@ from conformance.reference.errors import ApiError, ForbiddenError, NoRouteError,
 from conformance.reference.http import Response, no_content
 from conformance.reference.identity import Group, Role
 from conformance.results.reading import read_record
-from conformance.target.embedded import prepared_service, profile_data
+from conformance.target.embedded import prepared_service, profile_data, profile_of
 from selftest.conftest import lacking
 from selftest.reads import rows_of
 
@@ -105,6 +106,44 @@ def test_for_each_missing_operation_one_requirement_fails(error: Any, judged: Ju
     assert rows["conventions.path-prefix"]["verdict"] == "passed"
     if "POST /groups/:id/export_relations" in lack:
         assert "the export of relations that was scheduled" not in text, "a refused call leaves nothing behind"
+
+
+def test_a_missing_write_fails_its_requirement_if_workers_run_the_tests(judged: Judge) -> None:
+    """If only writes are missing, nothing is known before the tests: a worker finds it, and has to say so."""
+    key = f"DELETE {SCOPE}/allowlist/:target_project_id"
+    service = lacking([key], partial(WrongMethodError, ()), prepared_service(version="17.7", worlds=2))
+    worlds = profile_of(service, "http://127.0.0.1", "17.7")["worlds"]
+    code, text, rows = judged(service, "--workers", "2", "--area", "job-token-scope", *_DRAWS, worlds=worlds)
+    assert {name for name, row in rows.items() if row["verdict"] == "failed"} == {LACKING[WrongMethodError][key]}, text
+    assert code == 1
+    assert "not there: 1 operation" in text
+
+
+def test_a_page_by_which_a_service_forbids_one_call_is_a_failure(judged: Judge) -> None:
+    service = prepared_service(version="17.7")
+    key = f"PATCH {SCOPE}"
+
+    def forbidden(route: Route, _: Request, response: Response) -> Response:
+        return replace(PAGE, status=403) if route.key == key and response.status != 404 else response
+
+    service.transformers.append(forbidden)
+    code, text, _ = judged(service, "--requirement", "job-token-scope.switch.no-content")
+    assert code == ExitCode.NON_CONFORMANT, text
+
+
+@pytest.mark.parametrize("methods", [("DELETE", "PUT"), ("PATCH",)], ids=" ".join)
+def test_methods_that_a_gateway_bars_are_no_failures_of_the_service(judged: Judge, methods: tuple[str, ...]) -> None:
+    """As a firewall does that only lets GET and POST through; nothing could be put back."""
+    service = prepared_service(version="17.7")
+
+    def barred(route: Route, _: Request, response: Response) -> Response:
+        return replace(PAGE, status=403) if route.method in methods else response
+
+    service.transformers.append(barred)
+    code, text, rows = judged(service, "--area", "job-token-scope", "--area", "project-approval-rules")
+    assert code == ExitCode.COULD_NOT_RUN, text
+    assert f"forbids each {' and '.join(methods)} by an HTML page" in " ".join(text.split())
+    assert {row["verdict"] for row in rows.values()} <= {"not tested", "not applicable"}
 
 
 def test_an_area_whose_paths_answer_with_pages_is_absent_and_asks_nothing_of_the_profile(

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from conformance.reference.http import Request, Response
+    from conformance.reference.routing import Route
+
 pytestmark = pytest.mark.usefixtures("inside_this_process")
 
 NOBODYS = 4711
@@ -110,6 +113,29 @@ def found(data: dict[str, Any]) -> dict[str, State]:
 
 def test_a_correct_profile_has_no_findings(right: dict[str, Any]) -> None:
     assert found(right) == {}
+
+
+def test_a_token_given_twice_is_wrong_itself_so_that_nothing_is_written_to_fit_it(right: dict[str, Any]) -> None:
+    profile = profile_from(changed(right, "actors.developer.token", "@reporter"), "the profile")
+    with Client(profile.client_settings()) as client:
+        told = {finding.place: finding.write for finding in check_profile(profile, client)}
+    assert {"actors.developer.id", "actors.developer.username"} <= told.keys()
+    assert told["actors.developer.id"] is None
+
+
+def test_an_archived_project_is_named_because_nothing_in_it_can_be_changed() -> None:
+    service = prepared_service(version=VERSION)
+    number = profile_data(service.world, "http://127.0.0.1", VERSION)["fixtures"]["project"]["id"]
+
+    def archived(route: Route, _: Request, response: Response) -> Response:
+        shown = response.content
+        if route.key == "GET /projects/:id" and isinstance(shown, dict) and shown.get("id") == number:
+            shown["archived"] = True
+        return response
+
+    service.transformers.append(archived)
+    with serving(service) as (_, base_url):
+        assert found(profile_data(service.world, base_url, VERSION)) == {"fixtures.project.id": State.CONTRADICTED}
 
 
 @pytest.mark.parametrize(("status", "body"), [(200, b'{"id": '), (200, b""), (401, b"{}")], ids=["cut", "empty", "401"])

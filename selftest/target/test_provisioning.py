@@ -245,6 +245,33 @@ def test_what_a_service_refuses_is_named_and_everything_else_is_created(whole: t
     assert missing == {"protected_branch", "second_protected_branch", "branch_rule_group"}
 
 
+def test_features_are_not_denied_if_the_places_that_would_show_them_were_refused() -> None:
+    def no_projects(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        is_meant = method == "POST" and path == "/projects"
+        return refused(403, "no licence") if is_meant else way(token, method, path, query, body)
+
+    done = Bench(alter=changed(no_projects)).provision()
+    looked_at_in_projects = {"approval_configuration", "chat_integration", "token_integration", "group_mention_events"}
+    assert not looked_at_in_projects & done.features.keys()
+    assert done.features["group_approval_rules"] is True
+
+
+def test_integrations_that_get_no_answer_are_not_missing_and_not_all_tried() -> None:
+    tried: set[str] = set()
+
+    def silent(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        if method != "PUT" or "/integrations/" not in path:
+            return way(token, method, path, query, body)
+        tried.add(path)
+        return Answer(None, problem="no answer within 30 s")
+
+    done = Bench(alter=changed(silent)).provision()
+    assert done.integrations == {}
+    assert "chat_integration" not in done.features
+    assert all("got no answer" in why for why in done.unclear.values())
+    assert len(tried) == 3
+
+
 def test_without_labels_and_milestones_a_relation_with_objects_is_found_by_an_export() -> None:
     def nothing_planned(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
         return refused(404) if path.endswith(("/labels", "/milestones")) else way(token, method, path, query, body)

@@ -108,7 +108,7 @@ def provision(order: Order, calls: Calls, secrets: Secrets, tell: Tell = lambda 
         worlds=worlds,
         integrations=fixtures_from(found),
         unclear=unclear(found, refused),
-        features=features | features_from(found, refused),
+        features=features | (features_from(found, refused) if "workbench" in first.projects else {}),
         token_endpoint=token_endpoint(calls, order.base_url),
         edition=edition(calls, order.administrator) or "unknown",
     )
@@ -185,16 +185,17 @@ def _trying_integrations(
 
 
 def _features(calls: Calls, world: World) -> dict[str, bool]:
-    """Find out which features the target has, as far as calls show them."""
+    """Find out which features the target has, as far as calls show them; without a place to look at, nobody knows."""
     owner, maintainer = (world.people[name].token for name in ("owner", "maintainer"))
-    group, project = world.groups.get("group", {}).get("id"), world.projects.get("project", {})
+    group, project = world.groups.get("group", {}).get("id"), world.projects.get("project", {}).get("id")
     roles = ("/member_roles", f"/groups/{group}/member_roles")
-    rules, configuration = f"/groups/{group}/approval_rules", f"/projects/{project.get('id')}/approvals"
+    rules, configuration = f"/groups/{group}/approval_rules", f"/projects/{project}/approvals"
+    callers = (maintainer, owner, world.administrator)
     return {
         **world.rules_shown,
-        "approval_configuration": is_there(calls, (maintainer, owner, world.administrator), configuration),
+        **({"approval_configuration": is_there(calls, callers, configuration)} if project else {}),
         "code_completion": "enabled_project" in world.completions and completes(calls, owner),
-        "group_approval_rules": is_there(calls, (owner, world.administrator), rules),
+        **({"group_approval_rules": is_there(calls, callers[1:], rules)} if group else {}),
         "hidden_groups": "hidden_group" in world.groups,
         "member_roles": any(calls.get(world.administrator, path).is_served for path in roles),
         **({"public_project": False} if world.lacks_public_projects else {}),

@@ -24,6 +24,8 @@ _FEWEST, _MOST = 3, 9
 #: How long a value that was accepted may take to appear, and the pause between two reads.
 _DONE_WITHIN_SECONDS, _PAUSE_SECONDS = 3.0, 0.1
 _ON, _OFF = "true", "false"
+#: How many kinds may get no answer before it is assumed that the target hangs at all of them.
+_MOST_UNANSWERED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,8 @@ class Trial:
     """The token of a maintainer of the project."""
     path: str
     """The path of the project's integrations."""
+    unanswered: list[str] = field(default_factory=list)
+    """The slugs that got no answer; after some, no other one is tried."""
 
     @classmethod
     def on(cls, calls: Calls, token: str, project: int) -> Trial:
@@ -82,7 +86,12 @@ class Trial:
 
         Raise RefusedError when it is refused, but not like an unknown kind, because then it may exist.
         """
+        if len(self.unanswered) >= _MOST_UNANSWERED:
+            raise RefusedError(f"not tried, because {', '.join(self.unanswered[:_MOST_UNANSWERED])} got no answer")
         put = self._put(kind, {})
+        if put.status is None:  # which is no refusal like that of an unknown kind, even if both are alike
+            self.unanswered.append(kind.slug)
+            raise RefusedError(f"PUT {self.path}/{kind.slug}: {put}")
         if not put.is_served:
             return self._described_with_more(kind, put)
         switches, before = (*kind.flags, *kind.events), self._shown(kind)
