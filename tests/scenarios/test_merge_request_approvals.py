@@ -279,6 +279,8 @@ def test_an_approval_keeps_those_who_approved_before(
         must(
             user_id(second_approver) in shown, "who approved before in the answer as well", str(shown), answer.exchange
         )
+    with verifies("merge-request-approvals.approve.lists-caller"):
+        must(user_id(approver) in shown, "whoever approves after another in the answer", str(shown), answer.exchange)
 
 
 def test_approving_twice_lists_the_caller_once(review: Path, maintainer: Caller, approver: Caller) -> None:

@@ -17,7 +17,16 @@ from conformance.suite.arrange.integrations import (
 from conformance.suite.arrange.job_token_scope import GROUPS, PROJECTS, Allowlist, limit_on, scope_path
 from conformance.suite.context import current_run
 from conformance.suite.derived import caller_named, is_known
-from conformance.suite.expectations import Caller, Path, group_path, left_to_others, must, project_path, verifies
+from conformance.suite.expectations import (
+    Answer,
+    Caller,
+    Path,
+    group_path,
+    left_to_others,
+    must,
+    project_path,
+    verifies,
+)
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
@@ -79,10 +88,8 @@ def test_being_public_lets_nobody_write(
     if public is None:
         return
     path = Path(f"{project_path(public)}{below}")
-    known = maintainer.get(path)
-    value = known.json.get(shown) if known.is_served and isinstance(known.json, dict) else None
-    value = value.get("value") if isinstance(value, dict) else value
-    control = maintainer.call(method, path, json={sent: value}) if isinstance(value, bool) else None
+    value = value_of(maintainer.get(path), shown)
+    control = maintainer.call(method, path, json={sent: value}) if value is not None else None
     if control is None or not control.is_served:
         return
     tries = [(name, path) for name in ("developer", "outsider") if is_known(name)]
@@ -91,6 +98,13 @@ def test_being_public_lets_nobody_write(
     for name, where in tries:
         with verifies(refused, go_on=True):
             caller_named(name).call(method, where, json={sent: value}).must_be_refused(beside=control)
+
+
+def value_of(reading: Answer, shown: str) -> bool | None:
+    """Return the value of a switch or a setting that a reading shows; None if it shows none."""
+    value = reading.json.get(shown) if reading.is_served and isinstance(reading.json, dict) else None
+    value = value.get("value") if isinstance(value, dict) else value
+    return value if isinstance(value, bool) else None
 
 
 @pytest.mark.parametrize(
@@ -182,23 +196,42 @@ def test_the_bot_of_a_project_has_no_say_in_the_group_around_it(owner: Caller, g
 
 
 @pytest.mark.parametrize(
-    ("below", "refused"),
+    ("below", "method", "shown", "sent", "refused"),
     [
-        ("/job_token_scope", "job-token-scope.authorization.without-role"),
-        ("/merge_request_approval_setting", "approval-settings.project.authorization.without-role"),
-        ("/integrations", "integrations.authorization.without-role"),
+        (
+            "/job_token_scope",
+            "PATCH",
+            "inbound_enabled",
+            "enabled",
+            "job-token-scope.authorization.without-role",
+        ),
+        (
+            "/merge_request_approval_setting",
+            "PUT",
+            COMMITTER,
+            COMMITTER,
+            "approval-settings.project.authorization.without-role",
+        ),
+        ("/integrations", None, "", "", "integrations.authorization.without-role"),
     ],
     ids=["job-token-scope", "approval-settings", "integrations"],
 )
-def test_the_bot_of_a_project_has_no_say_in_another_one(
-    below: str, refused: str, maintainer: Caller, sibling_project: Fixture
+def test_a_bot_has_no_say_in_a_project_that_its_token_is_not_of(
+    below: str, method: str | None, shown: str, sent: str, refused: str, maintainer: Caller, sibling_project: Fixture
 ) -> None:
-    left_to_others()  # unless the profile has such a bot
+    """Sent is what is set already. The bot of the group may have a role there, unless it is refused the reading too."""
+    left_to_others()  # unless the profile has such bots
     path = Path(f"{project_path(sibling_project)}{below}")
     control = maintainer.get(path)
-    if control.is_served and is_known("project_bot"):
-        with verifies(refused):
-            caller_named("project_bot").get(path).must_be_refused(beside=control)
+    value = value_of(control, shown)
+    for bot in [caller_named(name) for name in ("project_bot", "group_bot") if control.is_served and is_known(name)]:
+        reading = bot.get(path)
+        if bot.name == "project_bot":
+            with verifies(refused, go_on=True):
+                reading.must_be_refused(beside=control)
+        if method is not None and value is not None and reading.exchange.is_refusal:
+            with verifies(refused, go_on=True):
+                bot.call(method, path, json={sent: value}).must_be_refused(beside=control)
 
 
 @pytest.mark.calls_area("approval-settings")
