@@ -18,6 +18,7 @@ from conformance.suite.arrange.reviews import (
     merge_request_path,
     must_be_in_the_state_as_listed,
     must_become,
+    must_leave_the_state,
     naming_only,
     rule_in,
     settled,
@@ -335,6 +336,9 @@ def test_rules_of_one_merge_request_leave_those_of_another(
         equal = {"approvals_required": theirs["approvals_required"], **naming_only(approver)}
         maintainer.put(merge_request_rules / rule["id"], equal).given_served()
         maintainer.put(merge_request_rules / rule["id"], change).given_served()
+    for rules in others:  # what counts is what the state shows
+        with suppress(Unmet), verifies("merge-request-approvals.rules.are-separate", go_on=True):
+            must_leave_the_state(maintainer, Path(rules.rpartition("/")[0]), (rule["id"], change["name"]))
     with (
         verifies("merge-request-approvals.rules.are-separate"),
         unchanged(lambda: [essences(maintainer, rules) for rules in others], "the rules of other merge requests"),

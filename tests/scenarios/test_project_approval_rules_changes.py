@@ -380,7 +380,8 @@ def test_groups_that_are_sent_stay_where_hidden_ones_are_removed(
 
 
 def test_a_deleted_rule_is_gone_and_the_others_are_not(maintainer: Caller, project_rules: Path) -> None:
-    number, second = created(maintainer, project_rules)["id"], created(maintainer, project_rules)["id"]
+    """At first the oldest of three."""
+    number, second, _ = (created(maintainer, project_rules)["id"] for _ in range(3))
     others = others_of(maintainer, project_rules, number)
     listed = maintainer.list(project_rules)
     alone = maintainer.get(project_rules / number)

@@ -1,11 +1,12 @@
-"""Faults of projects in several groups: by such a path something is answered as done, and is not done."""
+"""Faults of what is named by a path, often of several groups: something is answered as done, and is not done."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault, named
-from conformance.proof.tampering import handling
+from conformance.proof.tampering import altering, handling, is_number, sent, without
 from conformance.proof.written.integrations import NEWER, OLDER
 from conformance.proof.written.merge_request_approvals import MERGE_REQUEST, RULE, RULES
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.reference import Service
+    from conformance.reference.http import Request, Response
 
 #: So many groups are around a project whose path is cut, and around such a group.
 _DEEP, _DEEP_GROUP = 3, 1
@@ -104,3 +106,55 @@ def _elsewhere(key: str) -> Callable[[Service], None]:
 for _key, _what in ({_key: _WRITES[_key][0] for _key in _ELSEWHERE} | _READS).items():
     _says = f"{_key} is done in the outermost group, if it names a project in several groups by its path."
     fault(_BY_PATH)(named(f"long_paths_{_what}_further_out", _says, _elsewhere(_key)))
+
+
+fault(_BY_PATH, version="15.9")(
+    named(
+        "long_paths_change_the_configuration_in_words_alone",
+        "A change of the approval configuration of a project in several groups, by its path, is answered and not made.",
+        _undone("POST /projects/:id/approvals"),
+    )
+)
+
+
+@fault("merge-request-approvals.status.describes-its-merge-request")
+def merge_requests_of_deep_projects_show_another_project(service: Service) -> None:
+    """The status of a merge request whose project lies in several groups shows the number of another project."""
+
+    def alter(request: Request, response: Response) -> None:
+        if request.project.full_path.count("/") >= _DEEP:
+            response.content = {**dict(response.content), "project_id": service.world.one("project").id}
+
+    altering(service, f"GET {MERGE_REQUEST}/approvals", alter)
+
+
+@fault("project-approval-rules.update.usernames")
+def by_the_path_rules_take_no_usernames(service: Service) -> None:
+    """A change of a rule that names its project by the path reads no usernames."""
+
+    def make(handler: Any) -> Any:
+        def forgetful(request: Request) -> Any:
+            if not is_number(request, "id"):
+                request.body = json.dumps(without("usernames")(sent(request))).encode()
+            return handler(request)
+
+        return forgetful
+
+    handling(service, f"PUT {_RULES}/:approval_rule_id", make)
+
+
+@fault("approval-settings.group.update.leaves-other-groups")
+def settings_of_groups_inside_reach_the_outermost_by_the_path(service: Service) -> None:
+    """A change of the settings of a group inside another one, by its path, is also made in the outermost group."""
+
+    def make(handler: Any) -> Any:
+        def spreading(request: Request) -> Any:
+            answer = handler(request)
+            if not is_number(request, "id"):
+                request.admit(request.caller, service.identities.lineage(request.group)[-1])
+                handler(request)
+            return answer
+
+        return spreading
+
+    handling(service, "PUT /groups/:id/merge_request_approval_setting", make)

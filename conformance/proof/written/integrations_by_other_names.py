@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
 from conformance.proof.tampering import around, beforehand, handling, is_number, sent
+from conformance.reference.areas.integration_catalogue import CATALOGUE
 from conformance.reference.http import ok
 
 if TYPE_CHECKING:
@@ -136,3 +137,17 @@ def flags_are_lost_at_a_set_up_by_the_older_name(service: Service) -> None:
 def without_flags(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return what was sent without its event flags."""
     return {name: value for name, value in values.items() if not name.endswith(EVENTS)}
+
+
+@fault("integrations.unknown-slug.setting-up")
+def by_the_path_anything_is_set_up(service: Service) -> None:
+    """By the path of a project an unknown integration is set up, as the answer says; nothing happens."""
+
+    def make(handler: Any) -> Any:
+        def lenient(request: Request) -> Any:
+            is_known = request.path["slug"] in CATALOGUE
+            return handler(request) if is_known or is_number(request, "id") else ok({})
+
+        return lenient
+
+    handling(service, f"PUT {NEWER}/:slug", make)
