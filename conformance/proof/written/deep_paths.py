@@ -158,3 +158,30 @@ def settings_of_groups_inside_reach_the_outermost_by_the_path(service: Service) 
         return spreading
 
     handling(service, "PUT /groups/:id/merge_request_approval_setting", make)
+
+
+@fault("merge-request-approvals.rules.create.in-state")
+def states_of_deep_merge_requests_have_no_rules(service: Service) -> None:
+    """The approval state of a merge request whose project lies in several groups has no rules."""
+
+    def alter(request: Request, response: Response) -> None:
+        if request.project.full_path.count("/") >= _DEEP:
+            response.content = {**dict(response.content), "rules": []}
+
+    altering(service, f"GET {MERGE_REQUEST}/approval_state", alter)
+
+
+@fault("project-approval-rules.update.user-ids.removes-others")
+def by_the_path_rules_also_name_who_changes_them(service: Service) -> None:
+    """A change of a rule that names its project by the path makes its caller one of the approvers."""
+
+    def make(handler: Any) -> Any:
+        def joining(request: Request) -> Any:
+            body = sent(request)
+            if not is_number(request, "id") and "user_ids" in body:
+                request.body = json.dumps({**body, "user_ids": [*body["user_ids"], request.caller.id]}).encode()
+            return handler(request)
+
+        return joining
+
+    handling(service, f"PUT {_RULES}/:approval_rule_id", make)
