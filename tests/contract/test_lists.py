@@ -10,7 +10,7 @@ import pytest
 from conformance.suite.arrange import arranged
 from conformance.suite.arrange.reviews import fresh_name
 from conformance.suite.context import NotTested, current_run
-from conformance.suite.derived import claims_of, held_against, served_caller, takes_part
+from conformance.suite.derived import caller_named, claims_of, held_against, is_known, served_caller, takes_part
 from conformance.suite.expectations import given, must
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ New rules of groups are not among them: no operation takes one away again.
 MEMBERS = ("maintainer", "owner")
 
 
-#: A list of so many entries is sent by the path of the project or group, all others by its number.
-BY_PATH = 2
+#: A list of so many entries is sent by the owner, or by the path of the project or group.
+BY_OWNER, BY_PATH = 1, 2
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def test_a_list_names_none_one_or_two_and_all_are_shown(operation: Operation) ->
         for name, requirement in lists_of(operation).items():
             for values in several(prepared, KINDS[name]):
                 body = {**prepared.call.body, **somebody_beside(prepared, name), name: values}
-                answer = sent(prepared, body, by_path=len(values) == BY_PATH)
+                answer = sent(prepared, body, len(values))
                 with held_against([requirement], go_on=True):
                     answer.must_be_served()
                     must_show(prepared, answer, KINDS[name], values)
@@ -124,14 +124,19 @@ def may_be_author(prepared: Arranged, caller: Actor) -> bool:
     return "merge_requests" in prepared.operation.path and (author is None or author.id in (None, caller.id))
 
 
-def sent(prepared: Arranged, body: dict[str, Any], *, by_path: bool) -> Answer:
-    """Send a body; by the path of the project or group only if that is served, because other tests say so if not."""
-    caller, call = served_caller(prepared.operation), prepared.call
-    named = prepared.by_path if by_path else None
-    answer = None if named is None else caller.call(prepared.operation.method, named.path, query=call.query, json=body)
-    if answer is not None and answer.is_served:
-        return answer
-    return caller.call(prepared.operation.method, call.path, query=call.query, json=body)
+def sent(prepared: Arranged, body: dict[str, Any], length: int) -> Answer:
+    """Send a body, with a list of this length by another member or by the path of the project or group.
+
+    If that is refused, it is sent as usual: other tests say who must be served, and by which names.
+    """
+    operation, usual, call = prepared.operation, served_caller(prepared.operation), prepared.call
+    owner = caller_named("owner") if length == BY_OWNER and is_known("owner") else usual
+    path = prepared.by_path.path if length == BY_PATH and prepared.by_path else call.path
+    if (owner.name, path) != (usual.name, call.path):
+        answer = owner.call(operation.method, path, query=call.query, json=body)
+        if answer.is_served:
+            return answer
+    return usual.call(operation.method, call.path, query=call.query, json=body)
 
 
 def must_show(prepared: Arranged, answer: Answer, kind: Kind, values: list[Any]) -> None:

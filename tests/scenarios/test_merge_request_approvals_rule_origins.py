@@ -35,6 +35,7 @@ from conformance.suite.expectations import (
     given,
     left_to_others,
     must,
+    named_otherwise,
     observe,
     parsed,
     project_path,
@@ -353,12 +354,17 @@ def test_copies_in_two_merge_requests_are_rules_of_their_own(
     other_merge_request_rules: Path,
     project_rule: Rule,
     maintainer: Caller,
+    project: Fixture,
 ) -> None:
+    """The other one is made by the path of the project."""
     sent = {"approval_project_rule_id": project_rule["id"], "name": fresh_name()}
+    by_path = named_otherwise(other_merge_request_rules, project, maintainer)
     one, other = (
         rule_in(maintainer.post(rules, {**sent, "approvals_required": number}))
-        for rules, number in ((merge_request_rules, 5), (other_merge_request_rules, 4))
+        for rules, number in ((merge_request_rules, 5), (by_path, 4))
     )
+    with verifies("merge-request-approvals.rules.copy.name", go_on=True):
+        must(other.get("name") == project_rule["name"], f"name = {project_rule['name']}", str(other.get("name")))
     with verifies("merge-request-approvals.rules.copy.approvals-required", go_on=True):
         must_become(
             lambda: essences(maintainer, other_merge_request_rules).get(other["id"], {}).get("approvals_required"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault, named
@@ -185,3 +186,51 @@ def by_the_path_rules_also_name_who_changes_them(service: Service) -> None:
         return joining
 
     handling(service, f"PUT {_RULES}/:approval_rule_id", make)
+
+
+@fault("merge-request-approvals.rules.copy.name")
+def by_the_path_copies_keep_the_sent_name(service: Service) -> None:
+    """A copy of a project rule that is made by the path of the project has the sent name."""
+
+    def make(handler: Any) -> Any:
+        def naming(request: Request) -> Any:
+            body, answer = sent(request), handler(request)
+            if not is_number(request, "id") and "approval_project_rule_id" in body and "name" in body:
+                rules = service.approval_rules.rules
+                number = answer.content["id"]
+                rules[number] = replace(rules[number], name=body["name"])
+                answer.content = {**answer.content, "name": body["name"]}
+            return answer
+
+        return naming
+
+    handling(service, f"POST {RULES}", make)
+
+
+def _by_the_owner(key: str, name: str) -> Callable[[Service], None]:
+    """Read one list no more when the owner sends it."""
+
+    def apply(service: Service) -> None:
+        owner = service.world.actors["owner"].id
+
+        def make(handler: Any) -> Any:
+            def forgetful(request: Request) -> Any:
+                if request.caller.id == owner:
+                    request.body = json.dumps(without(name)(sent(request))).encode()
+                return handler(request)
+
+            return forgetful
+
+        handling(service, key, make)
+
+    return apply
+
+
+for _key, _name, _requirement in (
+    (f"PUT {_RULES}/:approval_rule_id", "protected_branch_ids", "project-approval-rules.update.protected-branch-ids"),
+    (f"PUT {RULE}", "group_ids", "merge-request-approvals.rules.update.groups-are-replaced"),
+    (f"POST {RULES}", "group_ids", "merge-request-approvals.rules.create.groups"),
+):
+    _says = f"{_key} takes no {_name} from the owner."
+    _what = f"owners_send_no_{_name}_to_{_key.partition(' ')[0].lower()}"
+    fault(_requirement)(named(_what, _says, _by_the_owner(_key, _name)))

@@ -96,6 +96,17 @@ def by_the_older_name_and_the_path_settings_are_as_at_first(service: Service) ->
 @fault("integrations.disable.flags-reset")
 def flags_outlive_a_disabling_by_the_older_name_and_the_path(service: Service) -> None:
     """Flags survive if the integration is disabled by the older name and the path of the project."""
+    outliving(service, EVENTS)
+
+
+@fault("integrations.disable.settings-stay-reset")
+def channels_outlive_a_disabling_by_the_older_name_and_the_path(service: Service) -> None:
+    """Channels of events survive if the integration is disabled by the older name and the path of the project."""
+    outliving(service, "_channel")
+
+
+def outliving(service: Service, end: str) -> None:
+    """Keep values whose names have this end, if an integration is disabled by the older name and the path."""
     kept: Values = {}
 
     def make(handler: Any) -> Any:
@@ -103,7 +114,7 @@ def flags_outlive_a_disabling_by_the_older_name_and_the_path(service: Service) -
             key = (request.project.id, request.path["slug"])
             found = service.integrations.known.get(key)
             if found is not None and not is_number(request, "id"):
-                kept[key] = {name: value for name, value in found.values.items() if name.endswith(EVENTS)}
+                kept[key] = {name: value for name, value in found.values.items() if name.endswith(end)}
             return handler(request)
 
         return disabling
