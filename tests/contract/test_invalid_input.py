@@ -343,18 +343,21 @@ def content(prepared: Arranged, answer: Answer) -> Any:
 
 
 def nobodys(prepared: Arranged, parameter: Parameter) -> tuple[int | str, ...]:
-    """Return values that name nothing: unused numbers, too small ones, one beyond 32 or 64 bits, and extended ones.
+    """Return values that name nothing: unused numbers, too small ones, one beyond 32 or 64 bits, and changed ones.
 
-    The extended ones are a right path or a right number with something appended; the latter is a path that nothing has.
+    These are a right path or a right number with something appended; the latter is a path that nothing has. For reads
+    it is also a right path with another group at its beginning.
     """
     body = prepared.call.body if isinstance(prepared.call.body, dict) else {}
     right = prepared.call.path_values.get(parameter.name, body.get(parameter.name))
     by_path = prepared.by_path.path_values["id"] if prepared.by_path and parameter.name == "id" else None
     longer = (f"{by_path}-conformance-none", f"{right}-conformance-none") if by_path else ()
+    _, nested, below = str(by_path or "").partition("/")
+    elsewhere = (f"conformance-none/{below}",) if nested and prepared.operation.is_read else ()
     ids = ids_that_are_no_iids(prepared) if parameter.name == "merge_request_iid" else ()
     # Reads and writes look things up in the same way, so that each of them needs one of the two.
     beyond = 2 ** (64 if prepared.operation.is_read else 32) + (right if isinstance(right, int) else UNUSED_ID)
-    return (UNUSED_ID, -1 if right == 0 or counts_from_zero() else 0, beyond, *longer, *ids)
+    return (UNUSED_ID, -1 if right == 0 or counts_from_zero() else 0, beyond, *longer, *elsewhere, *ids)
 
 
 def counts_from_zero() -> bool:

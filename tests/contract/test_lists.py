@@ -10,7 +10,7 @@ import pytest
 from conformance.suite.arrange import arranged
 from conformance.suite.arrange.reviews import fresh_name
 from conformance.suite.context import NotTested, current_run
-from conformance.suite.derived import claims_of, held_against, served_caller, takes_part
+from conformance.suite.derived import caller_named, claims_of, held_against, is_known, served_caller, takes_part
 from conformance.suite.expectations import given, must
 
 if TYPE_CHECKING:
@@ -49,6 +49,10 @@ New rules of groups are not among them: no operation takes one away again.
 MEMBERS = ("maintainer", "owner")
 
 
+#: A list of so many entries is sent by the owner, or by the path of the project or group.
+BY_OWNER, BY_PATH = 1, 2
+
+
 @dataclass(frozen=True)
 class Kind:
     """What a list names: which fixtures of the profile, and where a rule shows them."""
@@ -82,7 +86,8 @@ def test_a_list_names_none_one_or_two_and_all_are_shown(operation: Operation) ->
     with arranged(operation) as prepared:
         for name, requirement in lists_of(operation).items():
             for values in several(prepared, KINDS[name]):
-                answer = sent(prepared, {**prepared.call.body, **somebody_beside(prepared, name), name: values})
+                body = {**prepared.call.body, **somebody_beside(prepared, name), name: values}
+                answer = sent(prepared, body, len(values))
                 with held_against([requirement], go_on=True):
                     answer.must_be_served()
                     must_show(prepared, answer, KINDS[name], values)
@@ -119,9 +124,19 @@ def may_be_author(prepared: Arranged, caller: Actor) -> bool:
     return "merge_requests" in prepared.operation.path and (author is None or author.id in (None, caller.id))
 
 
-def sent(prepared: Arranged, body: dict[str, Any]) -> Answer:
-    caller, call = served_caller(prepared.operation), prepared.call
-    return caller.call(prepared.operation.method, call.path, query=call.query, json=body)
+def sent(prepared: Arranged, body: dict[str, Any], length: int) -> Answer:
+    """Send a body, with a list of this length by another member or by the path of the project or group.
+
+    If that is refused, it is sent as usual: other tests say who must be served, and by which names.
+    """
+    operation, usual, call = prepared.operation, served_caller(prepared.operation), prepared.call
+    owner = caller_named("owner") if length == BY_OWNER and is_known("owner") else usual
+    path = prepared.by_path.path if length == BY_PATH and prepared.by_path else call.path
+    if (owner.name, path) != (usual.name, call.path):
+        answer = owner.call(operation.method, path, query=call.query, json=body)
+        if answer.is_served:
+            return answer
+    return usual.call(operation.method, call.path, query=call.query, json=body)
 
 
 def must_show(prepared: Arranged, answer: Answer, kind: Kind, values: list[Any]) -> None:

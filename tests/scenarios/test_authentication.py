@@ -44,10 +44,11 @@ def test_the_completion_endpoint_takes_the_token_in_either_header(owner: Caller,
         in_pieces = complete(anonymous, streamed, Authorization=f"Bearer {token}")
         if in_pieces.exchange.is_refusal and complete(anonymous, streamed, **{"PRIVATE-TOKEN": token}).is_served:
             in_pieces.must_be(200)
-        # Tokens of bots are access tokens like any other.
-        for bot in (caller_named(name).actor for name in ("project_bot", "group_bot") if is_known(name)):
-            if bot is not None and complete(anonymous, **{"PRIVATE-TOKEN": bot.token}).is_served:
-                complete(anonymous, Authorization=f"Bearer {bot.token}").must_be(200)
+        # Tokens of bots, and of those with a lower role, are access tokens like any other.
+        others = ("developer", "project_bot", "group_bot")
+        for other in (caller_named(name).actor for name in others if is_known(name)):
+            if other is not None and complete(anonymous, **{"PRIVATE-TOKEN": other.token}).is_served:
+                complete(anonymous, Authorization=f"Bearer {other.token}").must_be(200)
     with verifies("authentication.unknown-bearer-on-completions"):
         # A token must match as a whole: an extended one, a shortened one or one in other case was never issued.
         for unknown in (UNKNOWN_TOKEN, f"{token}x", token[:-1], *({token.swapcase()} - {token})):

@@ -229,13 +229,14 @@ def other_number(rule: Rule) -> int:
 
 
 def test_a_change_of_a_rule_leaves_the_others(admin_of_group: Caller, group_rules: Path, group_rule: Rule) -> None:
-    """With two rules of the suite, so that the unchanged one could be mistaken for the changed one."""
-    own_rule(admin_of_group, group_rules, but=group_rule["id"])
-    others = others_of(admin_of_group, group_rules, group_rule["id"])
-    change = {"name": fresh_name(), "approvals_required": other_number(group_rule)}
-    with verifies("group-approval-rules.update.leaves-other-rules"):
-        admin_of_group.put(group_rules / group_rule["id"], change).given_served()
-        must_stay(admin_of_group, group_rules, others)
+    """With two rules of the suite: the unchanged one could be mistaken for the changed one, the older for the newer."""
+    other = own_rule(admin_of_group, group_rules, but=group_rule["id"])
+    for rule in (group_rule, other):
+        others = others_of(admin_of_group, group_rules, rule["id"])
+        change = {"name": fresh_name(), "approvals_required": other_number(rule)}
+        with verifies("group-approval-rules.update.leaves-other-rules"):
+            admin_of_group.put(group_rules / rule["id"], change).given_served()
+            must_stay(admin_of_group, group_rules, others)
 
 
 def test_users_and_groups_that_a_change_names_become_approvers_of_the_rule(

@@ -32,6 +32,7 @@ from conformance.suite.expectations import (
     given_field,
     left_to_others,
     must,
+    must_be_as_before,
     must_settle,
     observe,
     verifies,
@@ -315,6 +316,7 @@ def test_the_export_of_a_group_inside_or_beside_leaves_the_file_of_a_group(
     if not others or not texts:
         return
     given_its_objects(export, texts)
+    before = marks_in(export.entries())
     for other in others:
         another = export_of(owner, other, export.relation)
         with suppress(Unmet):
@@ -330,12 +332,9 @@ def test_the_export_of_a_group_inside_or_beside_leaves_the_file_of_a_group(
         with verifies("group-relations-export.download.belongs-to-its-group"):
             file = export.download()
             lost = [text for text in texts if file.is_served and not lines_with(text, lines_of(file))]
-            must(
-                not lost,
-                f"the objects of the group after the export of group {other.id}",
-                f"none of {lost}",
-                file.exchange,
-            )
+            must(not lost, f"its objects after the export of group {other.id}", f"none of {lost}", file.exchange)
+        with verifies("group-relations-export.schedule.belongs-to-its-group"):
+            must_be_as_before("the export status of the group", before, marks_in(export.entries()))
 
 
 def is_batched_by_path(export: Export, group: Fixture) -> bool | None:

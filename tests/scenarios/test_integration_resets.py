@@ -39,7 +39,7 @@ from conformance.suite.expectations import (
 from conformance.suite.shown_records import values_under
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from conformance.suite import Exchange, Fixture
 
@@ -61,6 +61,8 @@ RESETTABLE: Mapping[str, tuple[bool | int, bool | int]] = {
     ),
     "server_port": (60001, 60002),
 }
+#: Texts that say where a service tells of an event.
+CHANNELS = tuple(f"{kind}_channel" for kind in ("push", "note", "tag_push", "pipeline", "group_mentions"))
 #: Special ones: a number, and a flag that is no event.
 STANDING_ALONE = frozenset({"server_port", "comment_on_event_enabled"})
 
@@ -194,6 +196,7 @@ def test_disabling_an_integration_switches_its_flags_back(
 
     One flag that is on at first stays on, so that a kept value differs from a switched-off one.
     """
+    left_to_others("integrations.disable.settings-stay-reset")  # unless it shows channels of events
     integration = max(integrations, key=lambda each: len(each.get("events") or ()))
     slug, least = slug_of(integration), least_settings(integration)
     flags = [name for name in given_field(integration, "events", list) if name not in least]
@@ -212,13 +215,26 @@ def test_disabling_an_integration_switches_its_flags_back(
         given_disabled(maintainer, path, integration)
         with verifies("integrations.disable.flags-reset", go_on=True):
             must_be_back(shown_flags(maintainer, path, slug, least, flags), first, moved, left_on)
-        # Disabling it by the older name and the path of the project resets as much.
+        # Disabling it by the older name and the path of the project resets as much, and the channels of the events.
         older, on = older_path(maintainer, project), {left_on: True} if left_on is not None else {}
-        if older is not None and maintainer.put(path / slug, {**least, **turned, **on}).is_served:
+        told = {name: f"conformance-{name}-47" for name in CHANNELS if has(integration, name)}
+        bodies = ({**least, **turned, **on, **more} for more in (told, {}))
+        if older is not None and any(maintainer.put(path / slug, body).is_served for body in bodies):
+            channels = shown_texts(maintainer, path / slug, told.values())
             named = named_otherwise(older, project, maintainer) / slug
             maintainer.follow(maintainer.call("DELETE", named)).given_served()
-            with verifies("integrations.disable.flags-reset"):
+            with verifies("integrations.disable.flags-reset", go_on=True):
                 must_be_back(shown_flags(maintainer, path, slug, least, flags), first, moved, left_on)
+            if channels:
+                with verifies("integrations.disable.settings-stay-reset"):
+                    back = shown_texts(maintainer, path / slug, channels)
+                    must(not back, "the channels reset", f"{', '.join(back)} as before it was disabled")
+
+
+def shown_texts(caller: Caller, integration: Path, texts: Iterable[str]) -> list[str]:
+    """Return those of some texts that an integration shows."""
+    answer = caller.get(integration)
+    return [text for text in texts if answer.is_served and shows_text(answer, text)]
 
 
 def must_be_back(again: dict[str, bool], first: dict[str, bool], moved: list[str], left_on: str | None) -> None:

@@ -260,10 +260,12 @@ def test_an_unknown_integration_is_neither_read_nor_set_up(
     near: bool,  # noqa: FBT001 - a parameter of the test
     maintainer: Caller,
     path: Path,
+    project: Fixture,
     integration: Fixture,
 ) -> None:
     """The sent settings would be right for a known integration: nothing else is wrong with the call."""
     slug = f"{slug_of(integration)}-conformance-none" if near else UNKNOWN_SLUG
+    where = named_otherwise(path, project, maintainer) if near else path
     given_set_up(maintainer, path, integration)
     control = maintainer.get(path)
     # The list is read before the first of both calls: only that one may set up what stays from then on.
@@ -273,7 +275,7 @@ def test_an_unknown_integration_is_neither_read_nor_set_up(
     ):
         with verifies("integrations.unknown-slug.reading", go_on=True):
             maintainer.get(path / slug).must_be_refused(beside=control)
-        maintainer.put(path / slug, settings_of(integration)).must_be_refused(beside=control)
+        maintainer.put(where / slug, settings_of(integration)).must_be_refused(beside=control)
 
 
 def test_disabling_an_unknown_integration_changes_nothing(maintainer: Caller, path: Path, integration: Fixture) -> None:

@@ -22,6 +22,7 @@ from conformance.suite.arrange.approval_rules import (
 )
 from conformance.suite.arrange.approval_settings import AUTHOR, COMMITTER, OVERRIDES, of_group, of_project
 from conformance.suite.arrange.job_token_scope import limit_kept, limit_of, scope_path
+from conformance.suite.arrange.project_approval_configuration import COMMITTERS, REMOVAL, Configuration
 from conformance.suite.arrange.reviews import (
     MANY,
     RESET_SECONDS,
@@ -39,7 +40,14 @@ from conformance.suite.arrange.reviews import (
 from conformance.suite.arrange.rule_lists import rules_put_back
 from conformance.suite.context import NotTested, Unmet, current_run
 from conformance.suite.derived import caller_named, is_known
-from conformance.suite.expectations import Path, left_to_others, must_settle, named_otherwise, verifies
+from conformance.suite.expectations import (
+    Path,
+    left_to_others,
+    must_be_as_before,
+    must_settle,
+    named_otherwise,
+    verifies,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -122,6 +130,13 @@ def test_an_approval_by_a_long_path_shows_by_the_number(maintainer: Caller, subg
                         lambda found: number in found,
                         f"user {number} in approved_by of {shown}",
                     )
+                own = maintainer.list(path / "approval_rules").ids()
+                with verifies("merge-request-approvals.rules.create.in-state"):
+                    must_become(
+                        partial(rules_in_state, maintainer, path),
+                        lambda found: not {*own}.isdisjoint(found),
+                        f"any of the rules {own} in the state",
+                    )
                 named = rules_in_state(maintainer, path)
                 must_become(
                     partial(rules_in_state, maintainer, by_path), named.__eq__, f"the rules {named} by the path"
@@ -187,6 +202,30 @@ def changed_in_turns(settings: Settings, named: Settings) -> Iterator[tuple[str,
         settings.restore(before)
 
 
+@pytest.mark.calls_area("project-approval-configuration")
+def test_a_configuration_changed_by_a_long_path_shows_by_the_number(
+    maintainer: Caller, subgroup_project: Fixture
+) -> None:
+    left_to_others()  # where no configuration can be changed, which from 16.0 on is not owed
+    own, version = Configuration(maintainer, subgroup_project), maintainer.target_version
+    if version is not None and version >= REMOVAL:
+        return
+    by_path = named_otherwise(own.path, subgroup_project, maintainer)
+    if by_path == own.path:
+        return
+    with suppress(Unmet):
+        own.given_free(COMMITTERS)
+        before = own.settings()
+        try:
+            for value in (not before[COMMITTERS], before[COMMITTERS]):
+                if not maintainer.post(by_path, {COMMITTERS: value}).is_served:
+                    return
+                with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
+                    own.must_hold(**{COMMITTERS: value})
+        finally:
+            own.bring_to(before)
+
+
 # -- groups ------------------------------------------------------------------------------------------------------------
 
 
@@ -215,7 +254,10 @@ def test_a_rule_of_a_group_written_by_a_long_path_shows_by_the_number(owner: Cal
 
 @pytest.mark.calls_area("approval-settings")
 def test_a_setting_of_a_group_written_by_a_long_path_shows_by_the_number(owner: Caller) -> None:
-    """In a group whose projects no test uses, because a setting that was written may be locked for these."""
+    """In a group whose projects no test uses, because a setting that was written may be locked for these.
+
+    It is not a setting of the group around it, whatever that hands down.
+    """
     left_to_others()  # unless the profile names such a group, and its settings can be changed
     group = current_run().profile.first("inner_export_group")
     settings = None if group is None else of_group(owner, group)
@@ -224,7 +266,13 @@ def test_a_setting_of_a_group_written_by_a_long_path_shows_by_the_number(owner: 
     named = settings.by_its_path()
     if "/" not in str(group.get("path")) or named == settings:
         return
+    outer = current_run().profile.first("export_group")
+    around = None if outer is None else of_group(owner, outer)
     with suppress(Unmet):
+        before = around.values() if around is not None else {}
         for name, value in changed_in_turns(settings, named):
             with verifies("conventions.group-id.encoded-subgroup-path", go_on=True):
                 settings.must_show(name, value=value)
+            if around is not None:
+                with verifies("approval-settings.group.update.leaves-other-groups", go_on=True):
+                    must_be_as_before("the settings of the group around it", before, around.values())

@@ -66,6 +66,7 @@ def shown_in(answer: Answer) -> list[int]:
 def test_the_status_describes_the_merge_request_of_its_path(
     maintainer: Caller, project: Fixture, merge_request: Fixture
 ) -> None:
+    """So does that of one whose project lies in a group inside others, if it may be read."""
     path = merge_request_path(project, merge_request)
     answer = maintainer.get(path / "approvals").given_served()
     with verifies("merge-request-approvals.status.describes-its-merge-request", go_on=True):
@@ -77,6 +78,13 @@ def test_the_status_describes_the_merge_request_of_its_path(
         later = is_later(*times.values())
         given(later is not None, f"{times} are no two moments")
         must(not later, "created_at not after updated_at", f"{times}", answer.exchange)
+    nested = current_run().profile.first("nested_merge_request")
+    if nested is not None:
+        place = {"project_id": nested.get("project_id"), "iid": nested.get("iid")}
+        there = maintainer.get(Path("/projects/{project_id}/merge_requests/{iid}/approvals".format(**place)))
+        if there.is_served:
+            with verifies("merge-request-approvals.status.describes-its-merge-request", go_on=True):
+                there.must_hold(**place)
     with verifies("merge-request-approvals.status.open-state"):
         answer.must_hold(state="opened")
 
@@ -279,6 +287,8 @@ def test_an_approval_keeps_those_who_approved_before(
         must(
             user_id(second_approver) in shown, "who approved before in the answer as well", str(shown), answer.exchange
         )
+    with verifies("merge-request-approvals.approve.lists-caller"):
+        must(user_id(approver) in shown, "whoever approves after another in the answer", str(shown), answer.exchange)
 
 
 def test_approving_twice_lists_the_caller_once(review: Path, maintainer: Caller, approver: Caller) -> None:

@@ -355,8 +355,8 @@ def test_where_a_password_is_required_only_the_right_one_approves(
         answer = approver.post(guarded / "approve", body)
         missing.append((answer, approvers_of(maintainer, guarded)))
         approver.post(guarded / "unapprove")
-    for text in (f"not {password}", *nearly(password), *other_passwords(approver)):
-        answer = approver.post(guarded / "approve", {"approval_password": text})
+    for body in without_the_right_one(approver, head):
+        answer = approver.post(guarded / "approve", body)
         wrong.append((answer, approvers_of(maintainer, guarded)))
         left_to_others("merge-request-approvals.state.rule.approved-by-have-approved")  # if no state can be read
         if maintainer.get(guarded / "approval_state").is_served:
@@ -479,6 +479,14 @@ def test_an_owner_needs_a_password_like_everybody(guarded: Path, maintainer: Cal
             with verifies("merge-request-approvals.password.missing"):
                 missing.must_be_refused(beside=right)
                 must_be_as_before("approved_by", before, after)
+
+
+def without_the_right_one(caller: Caller, head: object) -> list[dict[str, object]]:
+    """Return what a caller sends with a wrong password, once beside the HEAD if it is known."""
+    password = password_of(caller)
+    texts = (f"not {password}", *nearly(password), *other_passwords(caller))
+    alone: list[dict[str, object]] = [{"approval_password": text} for text in texts]
+    return [*alone, *([{**alone[0], "sha": head}] if head else [])]
 
 
 def nearly(password: str) -> list[str]:

@@ -18,6 +18,7 @@ from conformance.suite.arrange.reviews import (
     merge_request_path,
     must_be_in_the_state_as_listed,
     must_become,
+    must_leave_the_state,
     naming_only,
     rule_in,
     settled,
@@ -34,6 +35,7 @@ from conformance.suite.expectations import (
     given,
     left_to_others,
     must,
+    named_otherwise,
     observe,
     parsed,
     project_path,
@@ -335,6 +337,9 @@ def test_rules_of_one_merge_request_leave_those_of_another(
         equal = {"approvals_required": theirs["approvals_required"], **naming_only(approver)}
         maintainer.put(merge_request_rules / rule["id"], equal).given_served()
         maintainer.put(merge_request_rules / rule["id"], change).given_served()
+    for rules in others:  # what counts is what the state shows
+        with suppress(Unmet), verifies("merge-request-approvals.rules.are-separate", go_on=True):
+            must_leave_the_state(maintainer, Path(rules.rpartition("/")[0]), (rule["id"], change["name"]))
     with (
         verifies("merge-request-approvals.rules.are-separate"),
         unchanged(lambda: [essences(maintainer, rules) for rules in others], "the rules of other merge requests"),
@@ -349,12 +354,17 @@ def test_copies_in_two_merge_requests_are_rules_of_their_own(
     other_merge_request_rules: Path,
     project_rule: Rule,
     maintainer: Caller,
+    project: Fixture,
 ) -> None:
+    """The other one is made by the path of the project."""
     sent = {"approval_project_rule_id": project_rule["id"], "name": fresh_name()}
+    by_path = named_otherwise(other_merge_request_rules, project, maintainer)
     one, other = (
         rule_in(maintainer.post(rules, {**sent, "approvals_required": number}))
-        for rules, number in ((merge_request_rules, 5), (other_merge_request_rules, 4))
+        for rules, number in ((merge_request_rules, 5), (by_path, 4))
     )
+    with verifies("merge-request-approvals.rules.copy.name", go_on=True):
+        must(other.get("name") == project_rule["name"], f"name = {project_rule['name']}", str(other.get("name")))
     with verifies("merge-request-approvals.rules.copy.approvals-required", go_on=True):
         must_become(
             lambda: essences(maintainer, other_merge_request_rules).get(other["id"], {}).get("approvals_required"),

@@ -16,6 +16,7 @@ from conformance.suite.arrange.reviews import (
     merge_request_path,
     must_be_created_unless_it_is_the_second,
     must_become,
+    must_leave_the_state,
     name_of_digits,
     naming_only,
     rule_in,
@@ -71,20 +72,6 @@ def must_name(reader: Caller, rules: Path, rule: Rule, users: list[int], groups:
         lambda: approvers_named(reader.read(rules / rule["id"])),
         lambda found: bool(found == wanted),
         f"users {wanted[0]} and groups {wanted[1]} in the rule read alone",
-    )
-
-
-def must_leave_the_state(reader: Caller, review: Path, gone: tuple[Any, Any]) -> None:
-    """Expect that the approval state shows no rule of this id and name, at once or soon.
-
-    Both together identify the rule, because those of the project may have their own numbers.
-    """
-    must_become(
-        lambda: [
-            (rule.get("id"), rule.get("name")) for rule in state_of(reader, review)["rules"] if isinstance(rule, dict)
-        ],
-        lambda shown: gone not in shown,
-        f"no rule {gone} in the approval state",
     )
 
 
@@ -417,8 +404,8 @@ def test_an_update_may_remove_the_groups_that_its_caller_cannot_see(
 def test_a_deleted_rule_is_gone_and_the_others_stay(
     merge_request_rules: Path, maintainer: Caller, approver: Caller
 ) -> None:
-    doomed = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
-    created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
+    """The oldest of three."""
+    doomed, *_ = (created(maintainer, merge_request_rules, user_ids=[user_id(approver)]) for _ in range(3))
     listed = maintainer.list(merge_request_rules)
     others = {
         number: rule for number, rule in essences(maintainer, merge_request_rules).items() if number != doomed["id"]

@@ -17,10 +17,37 @@ from conformance.suite.arrange.integrations import (
 from conformance.suite.arrange.job_token_scope import GROUPS, PROJECTS, Allowlist, limit_on, scope_path
 from conformance.suite.context import current_run
 from conformance.suite.derived import caller_named, is_known
-from conformance.suite.expectations import Caller, Path, group_path, left_to_others, must, project_path, verifies
+from conformance.suite.expectations import (
+    Answer,
+    Caller,
+    Path,
+    group_path,
+    left_to_others,
+    must,
+    project_path,
+    verifies,
+)
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
+
+
+#: By what is read below a project, how it is written: the method, the name in the answer, and the name in a body.
+WRITTEN = {
+    "/job_token_scope": ("PATCH", "inbound_enabled", "enabled"),
+    "/merge_request_approval_setting": ("PUT", COMMITTER, COMMITTER),
+}
+
+
+def as_it_is(below: str, reading: Answer) -> tuple[str, dict[str, bool]] | None:
+    """Return method and body of the call that sets what is set already; None if no call can do that.
+
+    If it is served by mistake, nothing changes.
+    """
+    method, shown, sent = WRITTEN.get(below, ("", "", ""))
+    value = reading.json.get(shown) if reading.is_served and isinstance(reading.json, dict) else None
+    value = value.get("value") if isinstance(value, dict) else value
+    return (method, {sent: value}) if isinstance(value, bool) else None
 
 
 @pytest.mark.parametrize(
@@ -51,46 +78,29 @@ def test_who_owns_another_project_of_the_group_is_refused_in_this_one(
 
 
 @pytest.mark.parametrize(
-    ("method", "below", "shown", "sent", "refused"),
+    ("below", "refused"),
     [
-        (
-            "PATCH",
-            "/job_token_scope",
-            "inbound_enabled",
-            "enabled",
-            "job-token-scope.authorization.switching-below-maintainer",
-        ),
-        (
-            "PUT",
-            "/merge_request_approval_setting",
-            COMMITTER,
-            COMMITTER,
-            "approval-settings.project.authorization.updating-below-maintainer",
-        ),
+        ("/job_token_scope", "job-token-scope.authorization.switching-below-maintainer"),
+        ("/merge_request_approval_setting", "approval-settings.project.authorization.updating-below-maintainer"),
     ],
     ids=["job-token-scope", "approval-settings"],
 )
-def test_being_public_lets_nobody_write(
-    method: str, below: str, shown: str, sent: str, refused: str, maintainer: Caller
-) -> None:
-    """Sent is what is set already, so that a call that is served by mistake changes nothing."""
+def test_being_public_lets_nobody_write(below: str, refused: str, maintainer: Caller) -> None:
     left_to_others()  # other tests ask in a private project
     public = current_run().profile.first("public_project")
     if public is None:
         return
     path = Path(f"{project_path(public)}{below}")
-    known = maintainer.get(path)
-    value = known.json.get(shown) if known.is_served and isinstance(known.json, dict) else None
-    value = value.get("value") if isinstance(value, dict) else value
-    control = maintainer.call(method, path, json={sent: value}) if isinstance(value, bool) else None
-    if control is None or not control.is_served:
+    call = as_it_is(below, maintainer.get(path))
+    control = maintainer.call(call[0], path, json=call[1]) if call is not None else None
+    if call is None or control is None or not control.is_served:
         return
     tries = [(name, path) for name in ("developer", "outsider") if is_known(name)]
     if public.get("path") and is_known("developer"):  # the outsider calls by the path in another test
         tries.append(("developer", Path(f"/projects/{public.encoded_path}{below}")))
     for name, where in tries:
         with verifies(refused, go_on=True):
-            caller_named(name).call(method, where, json={sent: value}).must_be_refused(beside=control)
+            caller_named(name).call(call[0], where, json=call[1]).must_be_refused(beside=control)
 
 
 @pytest.mark.parametrize(
@@ -103,15 +113,20 @@ def test_being_public_lets_nobody_write(
     ids=["job-token-scope", "approval-settings", "integrations"],
 )
 def test_who_maintains_a_project_is_served_there_whatever_the_role_in_its_group(below: str, served: str) -> None:
-    """As the owner of the group is, who shows that the operation exists."""
+    """As the owner of the group is, who shows that the operation exists. What is set already is also written."""
     left_to_others()  # unless the profile has such a project, and both actors
     own = current_run().profile.first("reporters_project")
     if own is None or not (is_known("owner") and is_known("reporter")):
         return
-    path = Path(f"{project_path(own)}{below}")
-    if caller_named("owner").get(path).is_served:
+    path, owner, reporter = Path(f"{project_path(own)}{below}"), caller_named("owner"), caller_named("reporter")
+    reading = owner.get(path)
+    if reading.is_served:
+        with verifies(served, go_on=True):
+            reporter.get(path).must_be_served()
+    call = as_it_is(below, reading)
+    if call is not None and owner.call(call[0], path, json=call[1]).is_served:
         with verifies(served):
-            caller_named("reporter").get(path).must_be_served()
+            reporter.call(call[0], path, json=call[1]).must_be_served()
 
 
 @pytest.mark.parametrize(
@@ -190,15 +205,22 @@ def test_the_bot_of_a_project_has_no_say_in_the_group_around_it(owner: Caller, g
     ],
     ids=["job-token-scope", "approval-settings", "integrations"],
 )
-def test_the_bot_of_a_project_has_no_say_in_another_one(
+def test_a_bot_has_no_say_in_a_project_that_its_token_is_not_of(
     below: str, refused: str, maintainer: Caller, sibling_project: Fixture
 ) -> None:
-    left_to_others()  # unless the profile has such a bot
+    """What is set already is also written. The bot of the group may have a role there, unless it is refused reading."""
+    left_to_others()  # unless the profile has such bots
     path = Path(f"{project_path(sibling_project)}{below}")
     control = maintainer.get(path)
-    if control.is_served and is_known("project_bot"):
-        with verifies(refused):
-            caller_named("project_bot").get(path).must_be_refused(beside=control)
+    call = as_it_is(below, control)
+    for bot in [caller_named(name) for name in ("project_bot", "group_bot") if control.is_served and is_known(name)]:
+        reading = bot.get(path)
+        if bot.name == "project_bot":
+            with verifies(refused, go_on=True):
+                reading.must_be_refused(beside=control)
+        if call is not None and reading.exchange.is_refusal:
+            with verifies(refused, go_on=True):
+                bot.call(call[0], path, json=call[1]).must_be_refused(beside=control)
 
 
 @pytest.mark.calls_area("approval-settings")

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
 from conformance.proof.tampering import afterwards, around, beforehand
+from conformance.reference.areas.approval_rule_records import Level, RuleType
 
 if TYPE_CHECKING:
     from conformance.reference import Service
+    from conformance.reference.areas.approval_rule_records import ApprovalRule
 
 
 @fault("job-token-scope.allowlist.remove.gone")
@@ -97,3 +99,56 @@ def deletion_in_the_middle_takes_the_last(service: Service) -> None:
         return deleting
 
     around(area, "delete_rule", make)
+
+
+def own_rules(service: Service, rule: ApprovalRule, level: Level) -> list[ApprovalRule]:
+    """Return what people made of the rules beside a rule, oldest first; none at other levels."""
+    beside = service.approval_rules.rules_of(rule.home) if rule.home.level is level else []
+    return [one for one in beside if one.rule_type is RuleType.REGULAR]
+
+
+@fault("project-approval-rules.delete.gone")
+def deleting_the_oldest_rule_of_a_project_deletes_the_newest(service: Service) -> None:
+    """Deleting the oldest of three rules of a project deletes the newest instead."""
+
+    def make(delete: Any) -> Any:
+        def deleting(rule: ApprovalRule) -> None:
+            rules = own_rules(service, rule, Level.PROJECT)
+            delete(rules[-1] if rules[2:] and rule == rules[0] else rule)
+
+        return deleting
+
+    around(service.approval_rules, "delete_rule", make)
+
+
+@fault("merge-request-approvals.rules.delete.gone")
+def deleting_the_oldest_rule_of_a_merge_request_deletes_the_newest(service: Service) -> None:
+    """Deleting the oldest of three rules of a merge request deletes the newest instead."""
+    area = service.merge_request_approval_rules
+
+    def make(delete: Any) -> Any:
+        def deleting(merge_request: Any, number: int) -> None:
+            own = [rule.id for rule in area.own_rules(merge_request)]
+            delete(merge_request, own[-1] if own[2:] and number == own[0] else number)
+
+        return deleting
+
+    around(area, "delete_rule", make)
+
+
+@fault("group-approval-rules.update.leaves-other-rules")
+def change_of_the_newest_rule_of_a_group_reaches_the_oldest(service: Service) -> None:
+    """A change of the newest of several rules of a group raises the number of the oldest."""
+
+    def make(update: Any) -> Any:
+        def updating(subject: Any, rule: ApprovalRule, wanted: Any, caller: Any) -> Any:
+            changed = update(subject, rule, wanted, caller)
+            rules = own_rules(service, rule, Level.GROUP)
+            if rules[1:] and rules[-1].id == rule.id:
+                oldest = replace(rules[0], approvals_required=rules[0].approvals_required + 1)
+                service.approval_rules.rules[oldest.id] = oldest
+            return changed
+
+        return updating
+
+    around(service.approval_rules, "update_rule", make)

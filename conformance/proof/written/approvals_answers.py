@@ -49,6 +49,18 @@ def answer_to_approval_counts_as_before(service: Service) -> None:
     handling(service, f"POST {MERGE_REQUEST}/approve", make)
 
 
+@fault("merge-request-approvals.approve.lists-caller")
+def answer_to_a_later_approval_leaves_its_caller_out(service: Service) -> None:
+    """The answer to an approval shows only who approved before, if anybody did."""
+
+    def alter(request: Request, response: Response) -> None:
+        content: Any = response.content
+        others = [one for one in content["approved_by"] if one["user"]["id"] != request.caller.id]
+        response.content = {**content, "approved_by": others or content["approved_by"]}
+
+    altering(service, f"POST {MERGE_REQUEST}/approve", alter)
+
+
 def answers_with_former(service: Service, name: str) -> None:
     """Answer a change of a project's rule with the former content of one list."""
 

@@ -122,6 +122,19 @@ def the_head_stands_for_the_password(service: Service) -> None:
 
 
 @fault("merge-request-approvals.password.wrong")
+def beside_the_head_any_password_is_right(service: Service) -> None:
+    """If a sha is sent, any password is accepted."""
+
+    def make(approve: Any) -> Any:
+        def lenient(merge_request: Any, caller: Any, sha: Any, password: Any) -> None:
+            approve(merge_request, caller, sha, caller.password if sha and password else password)
+
+        return lenient
+
+    around(service.merge_request_approvals, "approve", make)
+
+
+@fault("merge-request-approvals.password.wrong")
 def half_a_password_is_right(service: Service) -> None:
     """A password is compared only up to its own length."""
     service.merge_request_approvals.password_matches = lambda caller, password: (

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault, named
-from conformance.proof.tampering import altering, around, done_and_refused, is_route, let_in
-from conformance.reference.errors import UnauthorizedError
+from conformance.proof.tampering import altering, around, done_and_refused, is_route, let_in, refusing
+from conformance.reference.errors import ForbiddenError, UnauthorizedError
 from conformance.reference.http import ok
-from conformance.reference.identity import Project, Role, Visibility
+from conformance.reference.identity import Kind, Project, Role, Visibility
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from conformance.reference import Service
     from conformance.reference.http import Request, Response
 
+SCOPE = "/projects/:id/job_token_scope"
 SETTINGS = "/projects/:id/merge_request_approval_setting"
 COMPLETE = "POST /code_suggestions/completions"
 UNKNOWN = b"0000-no-such-token-0000"
@@ -198,6 +200,17 @@ def no_bearer_token_completes_with_an_intent(service: Service) -> None:
     )
 
 
+@fault("authentication.bearer-on-completions")
+def no_bearer_token_of_a_developer_completes(service: Service) -> None:
+    """The completion endpoint ignores Authorization if the token in it is that of the developer."""
+    token = service.world.actors["developer"].token.encode()
+    deaf_to(
+        service,
+        b"authorization",
+        lambda request: is_route(request.route, COMPLETE) and token in request.headers.get(b"authorization", b""),
+    )
+
+
 @fault("authentication.private-token-on-completions")
 def completions_take_bearer_tokens_alone(service: Service) -> None:
     """The completion endpoint ignores PRIVATE-TOKEN."""
@@ -247,26 +260,56 @@ def role_in_the_group_goes_first(service: Service) -> None:
     around(identities, "role_in", make)
 
 
-#: Reads that need a role, each with the requirement that it is refused without any.
-_READS = {
-    "job_token_scope": "job-token-scope.authorization.without-role",
-    "merge_request_approval_setting": "approval-settings.project.authorization.without-role",
-    "integrations": "integrations.authorization.without-role",
+def _refused_by_the_group(key: str) -> Callable[[Service], None]:
+    """Refuse an operation to those who have a lower role in the group of the project than it takes."""
+
+    def apply(service: Service) -> None:
+        identities = service.identities
+
+        def is_lower_around(request: Request) -> bool:
+            around_it = identities.groups.get(request.project.namespace_id)
+            role = identities.role_in(request.caller, around_it) if around_it is not None else Role.NONE
+            return Role.NONE < role < Role.MAINTAINER
+
+        refusing(service, key, is_lower_around, ForbiddenError)
+
+    return apply
+
+
+for _key, _area in ((f"PUT {SETTINGS}", "approval-settings.project"), (f"PATCH {SCOPE}", "job-token-scope")):
+    _says = f"Whoever has a lower role in the group is refused {_key} of a project, whatever the role there."
+    _name = f"lower_roles_in_the_group_keep_out_of_{_area.replace('-', '_').replace('.', '_')}"
+    fault(f"{_area}.authorization.maintainer-is-served")(named(_name, _says, _refused_by_the_group(_key)))
+
+
+#: Calls that need a role, each with the requirement that it is refused without any; by method.
+_NEED_A_ROLE = {
+    "GET": {
+        "job_token_scope": "job-token-scope.authorization.without-role",
+        "merge_request_approval_setting": "approval-settings.project.authorization.without-role",
+        "integrations": "integrations.authorization.without-role",
+    },
+    "PATCH": {"job_token_scope": "job-token-scope.authorization.without-role"},
+    "PUT": {"merge_request_approval_setting": "approval-settings.project.authorization.without-role"},
 }
 
 
-def _open_to_bots(below: str) -> Callable[[Service], None]:
+def _open_to_bots(method: str, below: str, kind: Kind) -> Callable[[Service], None]:
     def apply(service: Service) -> None:
         def is_a_bot(request: Request) -> bool:
             found = service.identities.tokens.get(service.access.token_text(request))
-            is_called = is_route(request.route, f"GET /projects/:id/{below}")
-            return is_called and found is not None and service.identities.users[found.user_id].bot
+            is_called = is_route(request.route, f"{method} /projects/:id/{below}")
+            bot = service.identities.users[found.user_id].bot if is_called and found is not None else None
+            return bot is not None and bot.kind is kind
 
         let_in(service, is_a_bot, "maintainer")
 
     return apply
 
 
-for _below, _requirement in _READS.items():
-    _says = f"The bot of any project reads {_below} of every project."
-    fault(_requirement)(named(f"bots_of_other_projects_may_read_{_below}", _says, _open_to_bots(_below)))
+for _method, _calls in _NEED_A_ROLE.items():
+    _do, _kinds = ("read", (Kind.PROJECT,)) if _method == "GET" else ("write", (Kind.PROJECT, Kind.GROUP))
+    for (_below, _requirement), _kind in product(_calls.items(), _kinds):
+        _says = f"The bot of any {_kind.value} may {_do} {_below} of every project."
+        _name = f"bots_of_other_{_kind.value}s_may_{_do}_{_below}"
+        fault(_requirement)(named(_name, _says, _open_to_bots(_method, _below, _kind)))

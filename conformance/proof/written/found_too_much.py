@@ -37,6 +37,22 @@ def numbers_beyond_64_bits_break_the_search_for_a_project(service: Service) -> N
     around(service.identities, "find_project", make)
 
 
+@fault("job-token-scope.unknown-project", operation="getJobTokenScope")
+def paths_begin_with_any_group(service: Service) -> None:
+    """A path that nothing has names a project whose path only begins otherwise."""
+    identities = service.identities
+
+    def make(find: Any) -> Any:
+        def lenient(reference: str) -> Any:
+            _, nested, below = reference.partition("/")
+            ending = (one for one in identities.projects.values() if one.full_path.endswith(f"/{below}"))
+            return find(reference) or (next(ending, None) if nested else None)
+
+        return lenient
+
+    around(identities, "find_project", make)
+
+
 # -- beside it ---------------------------------------------------------------------------------------------------------
 
 

@@ -100,3 +100,18 @@ def export_of_an_inner_group_is_that_of_the_group_around_it(service: Service) ->
         return of_the_outer_one
 
     around(service.group_relations_export, "relations", make)
+
+
+@fault("group-relations-export.schedule.belongs-to-its-group")
+def groups_around_are_exported_again(service: Service) -> None:
+    """An export of a group inside another one also exports that one again, in the same form."""
+    area, identities = service.group_relations_export, service.identities
+
+    def make(schedule: Any) -> Any:
+        def scheduling(group: Any, *, batched: bool) -> None:
+            for one in identities.lineage(group):
+                schedule(one, batched=batched)
+
+        return scheduling
+
+    around(area, "schedule", make)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
 from conformance.proof.tampering import around, beforehand, handling, is_number, sent
+from conformance.reference.areas.integration_catalogue import CATALOGUE
 from conformance.reference.http import ok
 
 if TYPE_CHECKING:
@@ -95,6 +96,17 @@ def by_the_older_name_and_the_path_settings_are_as_at_first(service: Service) ->
 @fault("integrations.disable.flags-reset")
 def flags_outlive_a_disabling_by_the_older_name_and_the_path(service: Service) -> None:
     """Flags survive if the integration is disabled by the older name and the path of the project."""
+    outliving(service, EVENTS)
+
+
+@fault("integrations.disable.settings-stay-reset")
+def channels_outlive_a_disabling_by_the_older_name_and_the_path(service: Service) -> None:
+    """Channels of events survive if the integration is disabled by the older name and the path of the project."""
+    outliving(service, "_channel")
+
+
+def outliving(service: Service, end: str) -> None:
+    """Keep values whose names have this end, if an integration is disabled by the older name and the path."""
     kept: Values = {}
 
     def make(handler: Any) -> Any:
@@ -102,7 +114,7 @@ def flags_outlive_a_disabling_by_the_older_name_and_the_path(service: Service) -
             key = (request.project.id, request.path["slug"])
             found = service.integrations.known.get(key)
             if found is not None and not is_number(request, "id"):
-                kept[key] = {name: value for name, value in found.values.items() if name.endswith(EVENTS)}
+                kept[key] = {name: value for name, value in found.values.items() if name.endswith(end)}
             return handler(request)
 
         return disabling
@@ -136,3 +148,17 @@ def flags_are_lost_at_a_set_up_by_the_older_name(service: Service) -> None:
 def without_flags(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return what was sent without its event flags."""
     return {name: value for name, value in values.items() if not name.endswith(EVENTS)}
+
+
+@fault("integrations.unknown-slug.setting-up")
+def by_the_path_anything_is_set_up(service: Service) -> None:
+    """By the path of a project an unknown integration is set up, as the answer says; nothing happens."""
+
+    def make(handler: Any) -> Any:
+        def lenient(request: Request) -> Any:
+            is_known = request.path["slug"] in CATALOGUE
+            return handler(request) if is_known or is_number(request, "id") else ok({})
+
+        return lenient
+
+    handling(service, f"PUT {NEWER}/:slug", make)

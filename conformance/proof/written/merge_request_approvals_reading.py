@@ -186,3 +186,21 @@ def maintainers_cannot_read_the_state(service: Service) -> None:
         lambda request: request.caller.username == service.world.actors["maintainer"].username,
         ForbiddenError,
     )
+
+
+@fault("merge-request-approvals.rules.are-separate")
+def state_shows_rules_of_the_one_before(service: Service) -> None:
+    """The approval state also shows the rules that the merge request opened before it has of its own."""
+    rules = service.merge_request_approval_rules
+
+    def make(state: Any) -> Any:
+        def with_former(merge_request: Any, viewer: Any) -> Any:
+            shown = state(merge_request, viewer)
+            former = service.repositories.merge_requests.get((merge_request.project_id, merge_request.iid - 1))
+            theirs = rules.own_rules(former) if former is not None else []
+            more = [{**rules.present(rule, former, viewer), "approved_by": [], "approved": False} for rule in theirs]
+            return {**shown, "rules": [*shown["rules"], *more]}
+
+        return with_former
+
+    around(service.merge_request_approvals, "state", make)

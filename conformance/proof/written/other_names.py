@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.proof.faults import fault, named
 from conformance.proof.tampering import Method, altering, handling, is_number
 from conformance.proof.written.merge_request_approvals import RULES
+from conformance.reference.areas.approval_settings import Setting
 from conformance.reference.http import Response, ok
 
 if TYPE_CHECKING:
@@ -221,3 +222,26 @@ def by_the_path_no_setting_is_required(service: Service) -> None:
     """An integration is set up without what it needs if its project is named by the path."""
     key = "PUT /projects/:id/integrations/:slug"
     _while_by_path(service, key, service.integrations, "require_settings", lambda _: lambda *_: None)
+
+
+def _not_by_path(level: str) -> Callable[[Service], None]:
+    """Take reauthentication out of updates that name their group or project by its path."""
+
+    def apply(service: Service) -> None:
+        def make(change: Method) -> Method:
+            def changing(subject: Any, wanted: Any) -> Any:
+                again = Setting.REQUIRE_REAUTHENTICATION
+                return change(subject, {key: value for key, value in wanted.items() if key is not again})
+
+            return changing
+
+        key = f"PUT /{level}s/:id/merge_request_approval_setting"
+        _while_by_path(service, key, service.approval_settings, "change", make)
+
+    return apply
+
+
+for _level in ("group", "project"):
+    _says = f"An update of the settings of a {_level} by its path stores everything but reauthentication."
+    _name = f"by_the_path_of_a_{_level}_reauthentication_is_not_set"
+    fault(f"approval-settings.{_level}.update.several")(named(_name, _says, _not_by_path(_level)))

@@ -347,6 +347,20 @@ def state_of(reader: Caller, merge_request: Path) -> dict[str, Any]:
     return dict(body)
 
 
+def must_leave_the_state(reader: Caller, review: Path, gone: tuple[Any, Any]) -> None:
+    """Expect that the approval state shows no rule of this id and name, at once or soon.
+
+    Both together identify the rule, because those of the project may have their own numbers.
+    """
+    must_become(
+        lambda: [
+            (rule.get("id"), rule.get("name")) for rule in state_of(reader, review)["rules"] if isinstance(rule, dict)
+        ],
+        lambda shown: gone not in shown,
+        f"no rule {gone} in the approval state",
+    )
+
+
 def must_be_in_the_state_as_listed(reader: Caller, rules: Path) -> None:
     """Expect that the state shows name, number and approvers of each rule of a merge request as the list does.
 
