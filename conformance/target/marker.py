@@ -95,21 +95,29 @@ class Marker:
         return taken_over
 
     def _require_fresh_reads(self, client: Client) -> None:
-        """Raise TargetError when reads lag behind writes, as behind a cache: each test would see what was before."""
-        probe, begun, lag = uuid4().hex, time.monotonic(), 0.0
-        if not self._is_on_target or not self._update(client, probe=probe).is_success:
-            return
-        while (found := self._read(client)).get("run") == self.run and found.get("probe") != probe:
-            lag = time.monotonic() - begun
-            if lag > _LONGEST_LAG_SECONDS:
-                return  # this target may not change variables at all
-            time.sleep(_PAUSE_SECONDS)
+        """Raise TargetError when reads lag behind writes, as behind a cache: each test would see what was before.
+
+        Once may be an accident, and a target that never shows what was changed may not change variables at all.
+        """
+        lag = self._lag(client) and self._lag(client)
         if lag:
             self._remove(client, self.run)
             raise TargetError(
                 f"Reads of this target lag behind writes by {lag:.1f} s, as with a cache or a replica, and tests would "
                 f"see the past. Write limits: {{settle_seconds: {math.ceil(lag * _MARGIN)}}} into the profile."
             )
+
+    def _lag(self, client: Client) -> float:
+        """Return for how many seconds a read does not show what was written; 0 also where it never does."""
+        probe, begun, lag = uuid4().hex, time.monotonic(), 0.0
+        if not self._is_on_target or not self._update(client, probe=probe).is_success:
+            return 0.0
+        while (found := self._read(client)).get("run") == self.run and found.get("probe") != probe:
+            lag = time.monotonic() - begun
+            if lag > _LONGEST_LAG_SECONDS:
+                return 0.0
+            time.sleep(_PAUSE_SECONDS)
+        return lag
 
     def _update(self, client: Client, **more: str) -> Exchange:
         return self._send(client, "PUT", f"{self._variables}/{KEY}", value=self._say(**more))
