@@ -221,6 +221,10 @@ def test_adding_or_removing_one_target_leaves_every_other_entry(
         maintainer.delete(path / second).given_served()
         maintainer.post(path, allowlist.body(third)).must_be_served()
         maintainer.list(path).must_be_of({*untouched, first, third})
+        # Once more the oldest of three.
+        maintainer.post(path, allowlist.body(second)).given_served()
+        maintainer.delete(path / first).given_served()
+        maintainer.list(path).must_be_of({*untouched, second, third})
 
 
 @of_both_lists(

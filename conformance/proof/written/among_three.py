@@ -36,6 +36,22 @@ def limit_brings_removed_projects_back(service: Service) -> None:
     around(scopes, "limit_inbound", make)
 
 
+@fault("job-token-scope.allowlist.change.leaves-others")
+def removing_the_oldest_project_removes_the_newest(service: Service) -> None:
+    """Removing the oldest of three projects from the allowlist removes the newest instead."""
+    scopes = service.job_token_scope
+
+    def make(remove: Any) -> Any:
+        def removing(project: Any, target: Any) -> None:
+            listed = scopes.of(project).projects
+            is_oldest = len(listed) > 2 and listed[0] == target.id
+            remove(project, service.identities.projects[listed[-1]] if is_oldest else target)
+
+        return removing
+
+    around(scopes, "remove_project", make)
+
+
 @fault("job-token-scope.leaves-the-rest")
 def limit_that_is_on_already_clears_the_groups(service: Service) -> None:
     """Switching the limit on while it is on removes the first group that is listed beside another one."""
