@@ -73,10 +73,10 @@ def manages_entries_only_while_limited(service: Service) -> None:
     scopes = service.job_token_scope
 
     def while_limited(move: Callable[..., Any]) -> Callable[..., Any]:
-        def moved(project: Any, target: Any) -> None:
+        def moved(project: Any, target: Any) -> Any:
             if not scopes.of(project).inbound_enabled:
                 raise RejectedError("The limit is off.")
-            move(project, target)
+            return move(project, target)
 
         return moved
 
