@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
-import time
-from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import asdict
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,13 +15,13 @@ from conformance.proof import all_faults
 from conformance.proof.chaos.cells import Cell, CellResult, Subject, run_cell
 from conformance.proof.chaos.kinds import MIXED, OF_A_CALL, OF_A_TIME
 from conformance.proof.figures import FILE, SAMPLE, SECONDS, WORKERS, sampled, write_figures
-from conformance.proof.processes import processes
+from conformance.proof.processes import done_side_by_side
 from conformance.proof.variants import VARIANTS
 from conformance.reference import Choices
 from conformance.results.verdicts import RunVerdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
 CALM = "calm"
@@ -108,20 +105,6 @@ def on_a_calm_network(result: CellResult, found: Sequence[CellResult]) -> CellRe
     return next((one for one in found if one.kind == CALM and one.subject == result.subject), None)
 
 
-def run_all(keys: Sequence[Key], workers: int, seconds: float | None, tell: Callable[[CellResult], None]) -> None:
-    """Run cells in several processes and report each; start none after the given seconds. None means all."""
-    started = time.monotonic()
-    with processes(workers) as pool:
-        left = iter(keys)
-        running = {pool.submit(run_key, key) for key in islice(left, workers)}
-        while running:
-            ended, running = wait(running, return_when=FIRST_COMPLETED)
-            for one in ended:
-                tell(one.result())
-            if seconds is None or time.monotonic() - started < seconds:
-                running |= {pool.submit(run_key, key) for key in islice(left, workers - len(running))}
-
-
 def published(found: Sequence[CellResult], possible: int) -> dict[str, Any]:
     """Return the matrix with its denominators; changes that also stay on a calm network do not count."""
     calm = next((one.leftovers for one in found if one.kind == CALM), ())
@@ -171,7 +154,7 @@ def main(  # noqa: PLR0913 - the options of a command
         f"on two cores, and {most} at most."
     )
 
-    def tell(one: CellResult) -> None:
+    for one in done_side_by_side(run_key, possible, workers, seconds):
         ended.append(one)
         write_figures(file, published(ended, len(possible)))
         state = "fine " if is_as_promised(one, ended) else "ALARM"
@@ -180,8 +163,6 @@ def main(  # noqa: PLR0913 - the options of a command
             f"{len(ended):3} of {len(possible)}  {state}  {words:60}  {one.verdict}  {one.share:.1%} verified, "
             f"{len(one.failures)} failed, {len(one.unstable)} unstable, {len(one.leftovers)} left  {one.seconds} s"
         )
-
-    run_all(possible, workers, seconds, tell)
     alarms = [one for one in ended if not is_as_promised(one, ended)]
     for one in alarms:
         for line in (*one.failures, *left_beyond_calm(one, ended)) or one.open:

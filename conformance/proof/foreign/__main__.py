@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections import Counter
-from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +15,8 @@ from conformance.proof.figures import FILE, WORKERS, write_figures
 from conformance.proof.foreign import faults
 
 # A spawned process knows the functions of this module by another module name, so what it runs is in another module.
-from conformance.proof.foreign.running import Sight, seen
-from conformance.proof.processes import processes
+from conformance.proof.foreign.running import seen
+from conformance.proof.processes import done_side_by_side
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,20 +34,11 @@ def main(file: Path, *, names: tuple[str, ...], seconds: float | None, workers: 
     chosen = [one for one in faults() if not names or {one.name, one.dimension} & {*names}]
     if not chosen:
         raise click.BadParameter(f"No fault and no dimension is called {' or '.join(names)}.", param_hint="--only")
-    wanted = [one for one in chosen if one.name not in known]
-    started = time.monotonic()
-    with processes(workers) as pool:
-        waiting: set[Future[Sight]] = set()
-        while wanted or waiting:
-            if seconds is not None and time.monotonic() - started > seconds:
-                wanted.clear()
-            while wanted and len(waiting) < workers:
-                waiting.add(pool.submit(seen, wanted.pop(0).name))
-            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            for sight in (one.result() for one in done):
-                found.append({**asdict(sight), "seen": sight.is_seen})
-                what = "seen  " if sight.is_seen else "UNSEEN"
-                click.echo(f"{what} {sight.fault}  {', '.join(sight.requirements[:3])}  {sight.seconds} s")
+    wanted = [one.name for one in chosen if one.name not in known]
+    for sight in done_side_by_side(seen, wanted, workers, seconds):
+        found.append({**asdict(sight), "seen": sight.is_seen})
+        what = "seen  " if sight.is_seen else "UNSEEN"
+        click.echo(f"{what} {sight.fault}  {', '.join(sight.requirements[:3])}  {sight.seconds} s")
     write_figures(file, _figures(found))
     click.echo(f"{sum(one['seen'] for one in found)} of {len(found)} foreign faults seen ({len(faults())} are known).")
     sys.exit(ExitCode.CONFORMANT if found else ExitCode.NOTHING_RAN)

@@ -7,11 +7,8 @@ groups and projects of its own, knows only what a profile says, and has to undo 
 from __future__ import annotations
 
 import sys
-import time
 from collections import Counter
-from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,11 +18,11 @@ from conformance.errors import ConformanceError, ExitCode
 from conformance.proof import all_faults
 from conformance.proof.chaos.matrix import run_fault
 from conformance.proof.figures import FILE, SAMPLE, SECONDS, WORKERS, sampled, write_figures
-from conformance.proof.processes import processes
+from conformance.proof.processes import done_side_by_side
 from conformance.results.verdicts import RunVerdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from conformance.proof.faults import Fault
@@ -67,20 +64,6 @@ def looked_for(name: str) -> Served:
     return Served(
         name, whole.verdict, "" if seen else reasons[0], is_late=seen and whole is not result, seconds=seconds
     )
-
-
-def look_for_all(names: Sequence[str], workers: int, seconds: float | None, tell: Callable[[Served], None]) -> None:
-    """Look for faults in several processes and report each; start none after the given seconds. None means all."""
-    started = time.monotonic()
-    with processes(workers) as pool:
-        left = iter(names)
-        running = {pool.submit(looked_for, name) for name in islice(left, workers)}
-        while running:
-            ended, running = wait(running, return_when=FIRST_COMPLETED)
-            for one in ended:
-                tell(one.result())
-            if seconds is None or time.monotonic() - started < seconds:
-                running |= {pool.submit(looked_for, name) for name in islice(left, workers - len(running))}
 
 
 def figures(found: Sequence[Served], possible: int) -> dict[str, Any]:
@@ -139,14 +122,12 @@ def main(  # noqa: PLR0913 - the options of a command
     click.echo(f"{len(names)} faults: about {_USUAL_SECONDS * len(names) / workers / 60:.0f} minutes on two cores.")
     told: list[Served] = []
 
-    def tell(one: Served) -> None:
+    for one in done_side_by_side(looked_for, names, workers, seconds):
         told.append(one)
         write_figures(file, figures(told, len(names)))
         if not one.is_seen:
             click.echo(f"UNSEEN {one.fault}  {one.verdict}: {one.detail[:200]}")
         elif len(told) % 50 == 0:
             click.echo(f"{len(told)} of {len(names)}")
-
-    look_for_all(names, workers, seconds, tell)
     click.echo(f"{sum(one.is_seen for one in told)} of {len(told)} faults seen on a served reference.")
     sys.exit(ExitCode.CONFORMANT if all(one.is_seen for one in told) else ExitCode.NON_CONFORMANT)
