@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _USUAL_SECONDS = 2.2
 #: Rates are counted over real minutes on a served reference.
 _TAKE_MINUTES = "limits."
+#: How many characters of the reason are told.
+_WORDS = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ def figures(found: Sequence[Served], possible: int) -> dict[str, Any]:
         "tried": len(found),
         "verdicts": dict(verdicts),
         "seen_by_other_tests": sorted(one.fault for one in found if one.is_late),
-        "unseen": {one.fault: f"{one.verdict}: {one.detail}" for one in found if not one.is_seen},
+        "unseen": {one.fault: f"{one.verdict}: {one.detail[:_WORDS]}" for one in found if not one.is_seen},
         "left_out": f"{possible - len(found)} of {possible} faults; those of rates; drawn calls beyond three of an "
         "operation; every seed but one",
     }
@@ -126,7 +128,7 @@ def main(  # noqa: PLR0913 - the options of a command
         told.append(one)
         write_figures(file, figures(told, len(names)))
         if not one.is_seen:
-            click.echo(f"UNSEEN {one.fault}  {one.verdict}: {one.detail[:200]}")
+            click.echo(f"UNSEEN {one.fault}  {one.verdict}: {one.detail[:_WORDS]}")
         elif len(told) % 50 == 0:
             click.echo(f"{len(told)} of {len(names)}")
     click.echo(f"{sum(one.is_seen for one in told)} of {len(told)} faults seen on a served reference.")
