@@ -16,8 +16,7 @@ from conformance.reference import EmbeddedServer
 from conformance.reference.clock import Clock
 from conformance.results.record import Check, Outcome
 from conformance.runner.collection import id_of
-from conformance.runner.plugin import SESSION
-from conformance.runner.session import Mode
+from conformance.runner.session import SESSION, Mode
 from conformance.suite import load
 from conformance.suite.context import Run
 from conformance.target.embedded import prepared_service, profile_data

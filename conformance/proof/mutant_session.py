@@ -55,8 +55,7 @@ class LikeliestFirst:
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
         """Set the function that serves the target."""
-        from conformance.runner.plugin import SESSION  # noqa: PLC0415 - see above
-        from conformance.runner.session import Mode  # noqa: PLC0415 - the same
+        from conformance.runner.session import SESSION, Mode  # noqa: PLC0415 - see above
 
         config.stash[SESSION].mode = Mode(partial(_served, self._version))
 
@@ -64,7 +63,7 @@ class LikeliestFirst:
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Put the tests in order."""
         from conformance.runner.collection import id_of  # noqa: PLC0415 - see above
-        from conformance.runner.plugin import SESSION  # noqa: PLC0415
+        from conformance.runner.session import SESSION  # noqa: PLC0415
 
         plan = config.stash[SESSION].plan
 

@@ -15,38 +15,25 @@ import pytest
 from conformance.errors import ConformanceError, ContractError, ExitCode
 from conformance.http.redaction import REDACTION, guarded_logs
 from conformance.results.record import Reason
-from conformance.runner import outcomes, workers
-from conformance.runner.collection import (
-    ONLY_ASKS,
-    all_tests,
-    id_in,
-    id_of,
-    is_of_no_operation,
-    is_suite,
-    let_the_longest_begin,
-    once_each,
-    put_in_order,
-    suite_tests,
-)
+from conformance.runner import collection_hooks, outcomes, workers
+from conformance.runner.collection import ONLY_ASKS, id_in, id_of, is_suite
+from conformance.runner.collection_hooks import deselected_by, everything_in
 from conformance.runner.options import add_options, options_of
 from conformance.runner.outcomes import Running
 from conformance.runner.progress import NOT_RUN, TRIED_AGAIN, ByArea, FewWords, after_tests, before_tests
 from conformance.runner.reruns import Reruns
-from conformance.runner.session import Session
+from conformance.runner.session import SESSION, Session
 from conformance.suite.context import TestContext, enter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Generator
 
     from xdist.workermanage import WorkerController
 
-    from conformance.contract import Contract, Operation
-    from conformance.results.plan import SuiteTest
 
 # Actors and fixtures of the profile, as arguments of tests.
 pytest_plugins = ["conformance.suite.fixtures"]
 
-SESSION = pytest.StashKey[Session]()
 _RUNNING = pytest.StashKey[Running]()
 _RERUNS = pytest.StashKey[Reruns]()
 _BRIEF = pytest.StashKey[bool]()
@@ -64,6 +51,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the suite's markers and check the operator's options."""
     workers.begin(config)
+    config.pluginmanager.register(collection_hooks)
     for line in (
         "requirements(*ids): requirements that a test verifies beyond those that its source names",
         "needs_feature(*names): features of the target without which there is nothing for a test to see",
@@ -160,7 +148,7 @@ def pytest_xdist_node_collection_finished(node: WorkerController, ids: list[str]
     """Learn which tests will run from the workers, which all collect the same tests."""
     session = node.config.stash[SESSION]
     if session.is_open:
-        session.say_deselected({id_in(name) for name in ids}, _deselected_by(node.config))
+        session.say_deselected({id_in(name) for name in ids}, deselected_by(node.config))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -172,76 +160,6 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 #: The sessions of this process that keep a record while workers run the tests.
 _KEEPING: list[Session] = []
-
-
-# -- collection ------------------------------------------------------------------------------------------------------
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make one test per operation for a test that asks for every operation."""
-    marker = metafunc.definition.get_closest_marker("every_operation")
-    if marker is None:
-        return
-    session = metafunc.config.stash[SESSION]
-    where: Callable[[Operation], bool] = marker.kwargs["where"]
-    requirements: Callable[[Operation], frozenset[str]] = marker.kwargs["requirements"]
-    metafunc.parametrize(
-        "operation",
-        [
-            pytest.param(operation, id=operation.id, marks=pytest.mark.requirements(*sorted(stated)))
-            for operation in session.contract.operations(session.version)
-            if not operation.unsafe and where(operation)
-            if (stated := _tested(session.contract, requirements(operation)))
-        ],
-    )
-
-
-def _tested(contract: Contract, ids: frozenset[str]) -> frozenset[str]:
-    return frozenset(name for name in ids if name in contract.requirements and contract.requirements[name].tested)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Read what each test verifies, plan the run, and deselect tests that are not planned or not selected."""
-    session = config.stash[SESSION]
-    items[:] = once_each(item for item in items if not is_of_no_operation(item))
-    if not any(is_suite(item) for item in items):
-        return
-    tests = suite_tests(items, session.contract)
-    put_in_order(items, tests, session.contract)
-    if ONLY_ASKS in config.stash:
-        return
-    everything = _everything(session) if session.keeps_record else tests
-    try:
-        plan = session.make_plan(everything)
-    except ConformanceError as error:
-        raise pytest.UsageError(str(error)) from error
-    problems = [row.id for row in plan.requirements if row.status == "applicable" and not row.tests]
-    if problems:
-        raise pytest.UsageError("The contract claims tests that do not exist:\n  " + "\n  ".join(problems))
-    items[:] = [item for item in items if not is_suite(item) or id_of(item) in plan.tests]
-    not_wanted = plan.left_out.keys() | session.kept
-    left_out = [item for item in items if is_suite(item) and id_of(item) in not_wanted]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        unwanted = set(left_out)
-        items[:] = [item for item in items if item not in unwanted]
-    if session.share.beside > 1:
-        let_the_longest_begin(items, session.share.seconds_known, session.share.beside)
-
-
-def _everything(session: Session) -> Mapping[str, SuiteTest]:
-    """Return all tests of the suite, also those that arguments, the environment or a plugin remove from this run."""
-    try:
-        return all_tests(session.contract, session.version)
-    except ContractError as error:
-        raise pytest.UsageError(str(error)) from error
-
-
-def _deselected_by(config: pytest.Config) -> str:
-    """Return what deselected tests, apart from the suite's own options."""
-    given = config.stash[SESSION].options.pytest_arguments
-    return f"left out by the arguments for pytest: {' '.join(given)}" if given else "left out by a plugin of pytest"
 
 
 # -- the run -----------------------------------------------------------------------------------------------------------
@@ -261,7 +179,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         return None
     try:
         if workers.has_workers(config):
-            state.make_plan(_everything(state))
+            state.make_plan(everything_in(state))
             _KEEPING.append(state)
         with before_tests(state, config) if config.stash.get(_SHOWS, False) else nullcontext():
             state.open()
@@ -269,7 +187,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         return _give_up(session, error)
     _leave_failures_to_the_verdict(config)
     if state.keeps_record and not workers.has_workers(config):
-        state.say_deselected([id_of(item) for item in suite], _deselected_by(config))
+        state.say_deselected([id_of(item) for item in suite], deselected_by(config))
         state.draw_ahead(id_of(item) for item in suite)
     elif state.keeps_record:
         workers.draw_for_all(state)

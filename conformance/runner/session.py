@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pytest
+
 from conformance.contract import Contract, Version
 from conformance.errors import ConformanceError, ContractError, ExitCode, TargetError, UsageError
 from conformance.fuzzing.corpus import Budget, corpus_folder
@@ -477,6 +479,9 @@ class Session:
         is_missing = self.reports_problem or (recorder is not None and recorder.moved)
         hides_it = code in (ExitCode.CONFORMANT, ExitCode.INCOMPLETE)
         return ExitCode.SUITE_BROKE if hides_it and is_missing else code
+
+
+SESSION = pytest.StashKey[Session]()
 
 
 def _require_possible(options: Options, contract: Contract) -> None:

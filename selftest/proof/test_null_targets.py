@@ -21,8 +21,7 @@ from conformance.results.record import Outcome
 from conformance.results.verdicts import Verdict, add_up
 from conformance.runner.location import suite_arguments
 from conformance.runner.options import Options
-from conformance.runner.plugin import SESSION
-from conformance.runner.session import Mode, Session
+from conformance.runner.session import SESSION, Mode, Session
 from conformance.target.embedded import prepared_service
 from selftest.conftest import VERSION
 from selftest.reads import report_of

@@ -22,8 +22,7 @@ from conformance.results.record import Check, Reason, RunRecord, TestOutcome
 from conformance.results.verdicts import RunVerdict, Verdict, add_up
 from conformance.runner.collection import id_of
 from conformance.runner.location import suite_arguments
-from conformance.runner.plugin import SESSION
-from conformance.runner.session import Mode
+from conformance.runner.session import SESSION, Mode
 from conformance.target.embedded import DEFAULT_VERSION, prepared_service, profile_data
 from conformance.target.profile import profile_from
 
