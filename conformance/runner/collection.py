@@ -34,11 +34,11 @@ ONLY_ASKS = pytest.StashKey[bool]()
 
 def is_suite(item: pytest.Item) -> bool:
     """Tell whether a test belongs to the suite, rather than to the suite's own tests."""
-    return _place_in_suite(item.path) is not None
+    return place_in_suite(item.path) is not None
 
 
 @cache
-def _place_in_suite(file: Path) -> str | None:
+def place_in_suite(file: Path) -> str | None:
     """Return where a file lies in the suite; None when it is not part of the suite."""
     return file.relative_to(SUITE_FOLDER).as_posix() if SUITE_FOLDER in file.parents else None
 
@@ -46,7 +46,7 @@ def _place_in_suite(file: Path) -> str | None:
 def id_of(item: pytest.Item) -> str:
     """Return the id of a suite test; it is the same from whatever folder pytest was started."""
     _, mark, inside = item.nodeid.partition("::")
-    return f"{SUITE_FOLDER.name}/{_place_in_suite(item.path)}{mark}{inside}"
+    return f"{SUITE_FOLDER.name}/{place_in_suite(item.path)}{mark}{inside}"
 
 
 def id_in(nodeid: str) -> str:

@@ -15,17 +15,24 @@ from conformance.runner.collection import (
     is_suite,
     let_the_longest_begin,
     once_each,
+    place_in_suite,
     put_in_order,
     suite_tests,
 )
+from conformance.runner.location import SUITE_FOLDER
 from conformance.runner.session import SESSION
+from conformance.runner.workers import has_workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from conformance.contract import Contract, Operation
-    from conformance.results.plan import SuiteTest
+    from conformance.results.plan import Plan, SuiteTest
     from conformance.runner.session import Session
+
+_FILES = pytest.StashKey[frozenset[str]]()
+"""The files of the suite in which options select tests."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -51,6 +58,24 @@ def _tested(contract: Contract, ids: frozenset[str]) -> frozenset[str]:
     return frozenset(name for name in ids if name in contract.requirements and contract.requirements[name].tested)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the files of the suite in which the options select no test, because importing all takes long."""
+    session, place = config.stash[SESSION], place_in_suite(collection_path)
+    if place is None or not collection_path.name.startswith("test_") or not _selects_few(session, config):
+        return None
+    if _FILES not in config.stash:
+        selected = _planned(session, everything_in(session)).selected
+        config.stash[_FILES] = frozenset(name.partition("::")[0] for name in selected)
+    files = config.stash[_FILES]
+    return True if files and f"{SUITE_FOLDER.name}/{place}" not in files else None
+
+
+def _selects_few(session: Session, config: pytest.Config) -> bool:
+    """Tell whether this process alone runs what it collects, and its options select some tests."""
+    is_alone = session.keeps_record and ONLY_ASKS not in config.stash and not has_workers(config)
+    return is_alone and bool(session.options.areas or session.options.requirements or session.options.failed)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Read what each test verifies, plan the run, and deselect tests that are not planned or not selected."""
@@ -62,11 +87,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     put_in_order(items, tests, session.contract)
     if ONLY_ASKS in config.stash:
         return
-    everything = everything_in(session) if session.keeps_record else tests
-    try:
-        plan = session.make_plan(everything)
-    except ConformanceError as error:
-        raise pytest.UsageError(str(error)) from error
+    plan = _planned(session, everything_in(session) if session.keeps_record else tests)
     problems = [row.id for row in plan.requirements if row.status == "applicable" and not row.tests]
     if problems:
         raise pytest.UsageError("The contract claims tests that do not exist:\n  " + "\n  ".join(problems))
@@ -79,6 +100,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in unwanted]
     if session.share.beside > 1:
         let_the_longest_begin(items, session.share.seconds_known, session.share.beside)
+
+
+def _planned(session: Session, tests: Mapping[str, SuiteTest]) -> Plan:
+    try:
+        return session.make_plan(tests)
+    except ConformanceError as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 def everything_in(session: Session) -> Mapping[str, SuiteTest]:
