@@ -195,11 +195,18 @@ class Exchange:
         return is_said and not isinstance(json_in(self.body), (dict, list))
 
     @property
+    def is_blank(self) -> bool:
+        """Whether a read was served without any data: a gateway may have lost them, and announced a length of 0."""
+        return self.status == HTTPStatus.OK and self.call.method == "GET" and not self.body.strip()
+
+    @property
     def may_be_of_gateway(self) -> bool:
-        """Whether this is an HTML page instead of data, with any other 5xx or with a success that has a body.
+        """Whether this is an HTML page instead of data, with any other 5xx or with a success; or a read without data.
 
         It may be a gateway's page about maintenance or a login, or a page of the service's own framework.
         """
+        if self.is_blank:
+            return not self.call.is_elsewhere
         if not self.is_page or self.call.is_elsewhere or self.is_of_gateway:
             return False
         is_error = self.status is not None and self.status >= HTTPStatus.INTERNAL_SERVER_ERROR

@@ -81,7 +81,7 @@ class Retries:
     """Seconds spent waiting; when several threads wait at once, the time counts once."""
     _waited_until: float = 0.0
     _pages: Counter[str] = field(default_factory=Counter)
-    """By kind of call, and by call, how many HTML pages came in a row."""
+    """By kind of call, and by call, how many HTML pages or reads without data came in a row."""
     _answers: int = 0
     _accidents: int = 0
     """How many of all answers were pages after which the same call got another answer."""
@@ -96,15 +96,16 @@ class Retries:
     def take_for(self, exchange: Exchange) -> Exchange:
         """Return an answer as it came, or as no answer when it came from something in front of the service.
 
-        An HTML page may come from a gateway or from the service. It counts as a gateway's at first; when the same call
-        gets it again, or calls of that kind get nothing else, it counts as the service's. The same holds for a 404 in
-        prose if the service's other 404 are not in prose: a gateway sends it for every path while it has no service.
+        An HTML page may come from a gateway or from the service, and so may a read without data. It counts as a
+        gateway's at first; when the same call gets it again, or calls of that kind get nothing else, it counts as the
+        service's. The same holds for a 404 in prose if the service's other 404 are not in prose: a gateway sends it for
+        every path while it has no service.
         """
         if exchange.refuses_throughout:
             problem = f"status {exchange.status} for every call with this token, taken before: {_WHY_THROUGHOUT}"
             return Exchange.unanswered(exchange.call, problem, exchange.seconds, Trouble.REFUSED_THROUGHOUT)
         if exchange.is_of_gateway or (self._may_be_of_gateway(exchange) and not self._is_its_own(exchange)):
-            problem = f"status {exchange.status}, which a gateway answers in the place of the service"
+            problem = f"{_told(exchange)}, which a gateway answers in the place of the service"
             return Exchange.unanswered(exchange.call, problem, exchange.seconds, Trouble.GATEWAY)
         return exchange
 
@@ -160,7 +161,7 @@ class Retries:
         lost = exchange.seconds if exchange.trouble in _TIMEOUTS else 0.0
         if pause is None or not self._may(pause, lost, begun, exchange.trouble):
             return False
-        reason = "JSON without its end" if exchange.may_be_cut else exchange.trouble or f"status {exchange.status}"
+        reason = "JSON without its end" if exchange.may_be_cut else exchange.trouble or _told(exchange)
         with self._lock:
             self.counts[str(reason)] += 1
         return self.pace.pause(pause)
@@ -199,6 +200,10 @@ class Retries:
         """Count a call without an answer."""
         with self._lock:
             self.unanswered[str(trouble or Trouble.OTHER)] += 1
+
+
+def _told(exchange: Exchange) -> str:
+    return f"status {exchange.status}{' without data' if exchange.is_blank else ''}"
 
 
 def _kind(exchange: Exchange) -> str:

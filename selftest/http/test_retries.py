@@ -148,6 +148,26 @@ def test_json_that_is_called_html_is_of_the_service(status: int, body: bytes, ma
     assert exchange.may_be_of_gateway is may_be
 
 
+@pytest.mark.parametrize(
+    ("call", "status", "body", "may_be"),
+    [
+        (Call(None, "GET", "/projects/1"), 200, b"", True),
+        (Call(None, "GET", "/projects/1"), 200, b"\n", True),
+        (Call(None, "GET", "/projects/1"), 200, b"[]", False),
+        (Call(None, "GET", "/projects/1"), 204, b"", False),
+        (Call(None, "GET", "/groups/1/export_relations/download", raw=True), 200, b"", True),
+        (Call(None, "DELETE", "/projects/1"), 200, b"", False),
+    ],
+)
+def test_a_read_that_is_served_without_data_may_be_of_a_gateway(
+    call: Call,
+    status: int,
+    body: bytes,
+    may_be: bool,  # noqa: FBT001 - data
+) -> None:
+    assert Exchange(call, status, {"content-length": str(len(body))}, body, 0).may_be_of_gateway is may_be
+
+
 @pytest.mark.parametrize("rate", [0.02, 0.05, 0.2])
 def test_occasional_gateway_pages_are_never_attributed_to_the_service(rate: float) -> None:
     """In ten thousand writes, a gateway answers some twice in a row, and the tests of both start again."""

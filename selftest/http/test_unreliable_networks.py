@@ -83,6 +83,22 @@ def test_json_that_is_truncated_every_time_is_the_answer_of_the_service() -> Non
     assert (exchange.status, exchange.body, turns.calls) == (200, GOOD[:20], 4)
 
 
+#: The length says that nothing is missing.
+BLANK = says(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n")
+
+
+def test_a_read_without_data_is_repeated() -> None:
+    exchange, retries = asked(Turns(BLANK))
+    assert exchange.body == GOOD, exchange.problem
+    assert retries == {"status 200 without data": 1}
+
+
+def test_a_read_that_has_no_data_every_time_is_the_answer_of_the_service() -> None:
+    turns = Turns(*[BLANK] * 4)
+    exchange, _ = asked(turns)
+    assert (exchange.status, exchange.body, turns.calls) == (200, b"", 3)
+
+
 def test_a_read_whose_repetition_breaks_too_is_unanswered() -> None:
     turns = Turns(resets, resets)
     exchange, _ = asked(turns)

@@ -46,6 +46,14 @@ def finds_nothing(call: Passage) -> None:
     call.say(_whole("404 Not Found", "text/plain; charset=utf-8", "404 page not found\n"))
 
 
+def blanks(call: Passage) -> None:
+    """Answer a read with 200 and no data, as a gateway that says that the answer is complete."""
+    if call.request.head.startswith(b"GET "):
+        call.say(_whole("200 OK", "application/json", ""))
+    else:
+        call.say(call.answer().whole)
+
+
 def throttles(call: Passage) -> None:
     """Refuse the call as throttled."""
     call.say(_whole("429 Too Many Requests", "text/plain", "Retry later\n", "Retry-After: 1\r\n"))
@@ -80,6 +88,7 @@ OF_A_CALL: Mapping[str, Act] = {
     "reset-after": resets_after,
     "gateway": answers_for_the_service,
     "finds-nothing": finds_nothing,
+    "blank": blanks,
     "throttled": throttles,
     "truncated": truncates,
     "slow-body": drips,
