@@ -139,14 +139,16 @@ def sentence(facts: Facts) -> str:
         statements=plural(total.owed, "statement"),
         selected=_selected(facts),
         untried=_untried(facts.result.rows),
-        violated=_were(total.violated),
+        violated=f"{total.violated} {'was' if total.violated == 1 else 'were'}",
         open=f" Besides, {total.open} stayed open." if total.open else "",
         unverified=total.open,
         known=f"; {known} of these the operator knows of" if known else "",
     )
     ended = facts.record.footer
-    cut = "The run was cut off before its end; what would have followed was not seen."
-    stopped = cut if ended is None else f"The run stopped early: {_sentence(ended.detail)}" if ended.detail else ""
+    stopped = "The run was cut off before its end; what would have followed was not seen."
+    if ended is not None:
+        stopped = f"The run stopped early: {ended.detail}" if ended.detail else ""
+    stopped += "." if stopped and not stopped.endswith((".", "?", "!")) else ""
     if facts.result.verdict is RunVerdict.INCOMPLETE and not total.open:
         words = _NOTHING_OPEN if total.owed else _NOTHING_PLANNED
     return f"{words} {stopped}".rstrip()
@@ -233,14 +235,6 @@ def _by_area(rows: Sequence[RequirementVerdict], named: Collection[str] | None) 
 def _area_and_rest(name: str) -> tuple[str, str]:
     area, _, rest = name.partition(".")
     return area, rest
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith((".", "?", "!")) else f"{text}."
-
-
-def _were(number: int) -> str:
-    return f"{number} {'was' if number == 1 else 'were'}"
 
 
 def _looked_at(rows: Iterable[RequirementVerdict]) -> tuple[RequirementVerdict, ...]:
