@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from conformance.fuzzing.case_adapter import CaseAdapter, without_like_mistakes, without_repeated_queries
 from conformance.fuzzing.cases import DrawnCase, Mutation, without_small_steps
 from conformance.fuzzing.corpus import PHASES, Budget, Corpus, Draw
-from conformance.fuzzing.read_back import must_be_stored
-from conformance.fuzzing.running import Failure, Tally, run_cases
+from conformance.fuzzing.running import Failure, Tally, must_be_stored, run_cases
 from conformance.suite.context import current_run
 from conformance.suite.session import SuiteSession
 

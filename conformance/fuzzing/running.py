@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.fuzzing.case_adapter import CaseAdapter
 from conformance.fuzzing.cases import DrawnCase
-from conformance.fuzzing.read_back import must_be_stored, shown_by
 from conformance.http.exchange import Exchange, Trouble, query_text
 from conformance.http.transport import NotSentError
 from conformance.results.grouping import grouped
@@ -23,8 +22,41 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from conformance.http.exchange import Call
-    from conformance.suite.arrange import Arranged
+    from conformance.suite.arrange import Arranged, Prepared, ReadBack
     from conformance.suite.expectations import Caller
+
+
+def must_be_stored(arranged: Arranged, call: Prepared, answer: Answer) -> None:
+    """Read the changed resource as the area's keeper, and expect the sent values in it.
+
+    A write that shows nowhere is skipped, and so is a switch that cannot be on beside another one. Raise Violation when
+    the resource has other values, Unmet when it cannot be read or is locked.
+    """
+    read_back = arranged.request_example.read_back
+    if read_back is None or not isinstance(call.body, dict) or not shown_by(read_back, call.body):
+        return
+    path = read_back.path(call, answer)
+    for sent, shown in read_back.lists.items():
+        if sent in call.body:
+            arranged.keeper.list(path).must_contain(**{shown: call.body[sent]})
+    if read_back.shows.keys() & call.body.keys():
+        found = arranged.keeper.get(path).given_served()
+        held = found.json if isinstance(found.json, dict) else {}
+        try:
+            found.must_be_an(dict).must_hold(**read_back.owed(call.body, held))
+        except Violation as violation:
+            if read_back.is_held(arranged.keeper, arranged.place):
+                raise Unmet(Reason.PRECONDITION, f"what {path} shows is locked by something else") from violation
+            raise Violation(violation.expected, violation.actual, answer.exchange, found.exchange) from violation
+
+
+def shown_by(read_back: ReadBack, body: dict[str, Any]) -> bool:
+    """Tell whether anything in a sent body shows when the resource is read."""
+    return bool(body.keys() & {*read_back.shows, *read_back.lists})
+
+
+# -- sending and judging -----------------------------------------------------------------------------------------------
+
 
 _READ_BACK_AT_MOST = 24
 #: Number of correct, or possibly acceptable, calls of an operation whose product no operation removes.

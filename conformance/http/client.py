@@ -17,7 +17,6 @@ from urllib.parse import urljoin, urlsplit
 import httpx
 
 from conformance import __version__
-from conformance.http.address import Address, Headers, encoded
 from conformance.http.bodies import ABSENT, written
 from conformance.http.circuit_breaker import CircuitBreaker
 from conformance.http.exchange import READING, Call, Exchange, Trouble
@@ -28,11 +27,14 @@ from conformance.http.retries import Persistence, Retries
 from conformance.http.settings import without_userinfo
 from conformance.http.transport import (
     LARGEST_BODY,
+    Address,
     BrokenOffError,
     CutShortError,
+    Headers,
     IncompleteAnswerError,
     NotSentError,
     Transport,
+    encoded,
 )
 from conformance.http.unpacking import BodyError, unpacked
 
