@@ -378,7 +378,8 @@ def _recorded(sending: _Sending, failures: list[Failure]) -> Iterator[Failure]:
         violation = Violation(shown.expected, shown.actual + count, *shown.exchanges)
         test.history.forget()
         test.failed(shown.requirement, violation, shown.place or None)
-        test.fail_softly(f"{shown.requirement}: {violation} at {shown.place or 'the answer'}: {_line(shown)}")
+        command = evidence_of(shown.exchanges[0], test.run.client).curl
+        test.fail_softly(f"{shown.requirement}: {violation} at {shown.place or 'the answer'}: {command}")
         yield shown
 
 
@@ -387,11 +388,6 @@ def _origins(failures: Iterable[Failure], shown: Iterable[Failure]) -> Iterator[
     groups = {failure.group for failure in shown}
     found = {failure.case.wire: failure.case.origin for failure in failures if failure.group in groups}
     return filter(None, found.values())
-
-
-def _line(failure: Failure) -> str:
-    run = current_run()
-    return evidence_of(failure.exchanges[0], run.client).curl
 
 
 def shrunk(failure: Failure, send: Any, again: Any, tries: int = _TRIES_TO_SHRINK) -> Failure | None:

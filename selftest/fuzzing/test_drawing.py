@@ -13,10 +13,10 @@ from hypothesis import settings
 from hypothesis.internal.conjecture.provider_conformance import run_conformance_test
 
 from conformance.contract import Contract, Operation, Version
-from conformance.fuzzing import Budget, CaseAdapter, Corpus, DrawnCase
-from conformance.fuzzing.case_adapter import without_like_mistakes, without_repeated_queries
-from conformance.fuzzing.cases import without_small_steps
+from conformance.fuzzing.case_adapter import CaseAdapter, without_like_mistakes, without_repeated_queries
+from conformance.fuzzing.cases import DrawnCase, without_small_steps
 from conformance.fuzzing.choices import SeededChoices
+from conformance.fuzzing.corpus import Budget, Corpus
 from conformance.suite.arrange import ABSENT, Place
 from conformance.target.profile import Profile, profile_from
 

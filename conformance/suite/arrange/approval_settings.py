@@ -330,10 +330,6 @@ def _area(
         keeper=keeper,
         remember=lambda caller, place: remembered(settings(caller, place)),
         put_back=lambda caller, place, before: put_back(settings(caller, place), before),
-        unknown={
-            f"{read}.id": f"approval-settings.{level}.read.unknown-{level}",
-            f"{update}.id": f"approval-settings.{level}.update.unknown-{level}",
-        },
         request_examples={
             read: RequestExample(),
             update: RequestExample(before=made_right, state=lambda caller, place: settings(caller, place).entries()),
