@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 #: Raised whenever the JSON document changes so that its readers must change too.
 DIFF_FORM = 1
 
-_SHOWN = 20
 _DIGEST = re.compile(r"[0-9a-f]{40,}")
 #: An operation counts as slower from this factor and this many milliseconds on; smaller differences are chance.
 _SLOWER_FACTOR, _SLOWER_MILLISECONDS = 1.5, 20.0
@@ -253,21 +252,7 @@ def as_json(difference: Difference, regressions: tuple[Change, ...]) -> str:
 
 def as_text(difference: Difference, regressions: tuple[Change, ...]) -> str:
     """Return the difference for a terminal."""
-    lines = [f"{_said(difference.old)}\n{_said(difference.new)}", _sum(difference, regressions)]
-    lines += [f"note: {caveat}" for caveat in difference.caveats]
-    for sort in Sort:
-        found = difference.of(sort)
-        if found:
-            lines += ["", f"{sort} ({len(found)})"]
-        # Those with the same reason stand together, so that it is shown once.
-        for detail, changes in grouped((change.detail, change) for change in found[:_SHOWN]).items():
-            for change in changes:
-                level = f" ({change.level})" if not change.counts else ""
-                lines.append(f"  {change.name}{level}: {change.before} -> {change.after}")
-            lines += [f"      {detail}"] if detail and sort is not Sort.OBSERVED else []
-        if len(found) > _SHOWN:
-            lines.append(f"  ... and {len(found) - _SHOWN} more; --format json has them all")
-    return "\n".join(lines) + "\n"
+    return _rendered("diff.txt.j2", difference, regressions)
 
 
 def as_markdown(difference: Difference, regressions: tuple[Change, ...]) -> str:
@@ -290,11 +275,8 @@ def _rendered(name: str, difference: Difference, regressions: tuple[Change, ...]
         summary=_sum(difference, regressions),
         sorts=[(sort, difference.of(sort)) for sort in Sort],
         regressions=regressions,
+        with_reasons=lambda changes: grouped((change.detail, change) for change in changes).items(),
     )
-
-
-def _said(side: Side) -> str:
-    return f"{side.started}  {side.target}, version {side.version}: {side.verdict}, {side.score}"
 
 
 def _sum(difference: Difference, regressions: tuple[Change, ...]) -> str:

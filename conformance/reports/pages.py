@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
+from textwrap import wrap
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, select_autoescape
 from markupsafe import Markup
 
 from conformance.reports.facts import failure_in_words, standing, weight, why
 from conformance.results.sequence import to_repeat
-from conformance.results.text import clip, one_line, plural, visible
+from conformance.results.text import clip, one_line, plural, said, visible
 
+_WIDTH = 110
 _MARKUP = re.compile(r"([\\`*_\[\]<>|#~])")
 
 
@@ -33,7 +35,10 @@ def template(name: str) -> Template:
         breakable=breakable,
         code=code,
         fenced=fenced,
+        said=said,
+        visible=visible,
         words=words,
+        wrapped=wrapped,
         failure=failure_in_words,
         one_line=one_line,
         plural=plural,
@@ -49,6 +54,13 @@ def template(name: str) -> Template:
 def breakable(path: object) -> Markup:
     """Return a path that breaks only before a slash, if the text between two slashes fits the line."""
     return Markup("<wbr>/").join(visible(path).split("/"))
+
+
+def wrapped(text: object, first: str = "", later: str = "", *, hyphens: bool = False) -> str:
+    """Return a text in lines for the terminal, each with an indent, and broken at spaces or also at `hyphens`."""
+    return "\n".join(
+        wrap(visible(text), _WIDTH, initial_indent=first, subsequent_indent=later, break_on_hyphens=hyphens)
+    )
 
 
 def _shown(value: object) -> object:
