@@ -23,7 +23,7 @@ from conformance.target.provisioning.calls import (
 )
 from conformance.target.provisioning.contents import SIGNS, Contents
 from conformance.target.provisioning.draft import PATHS
-from conformance.target.provisioning.inquiry import exported_relation
+from conformance.target.provisioning.inquiry import exported_relation, is_on
 
 if TYPE_CHECKING:
     from conformance.target.provisioning.blueprint import BotToken, Names, Place, Protection
@@ -344,10 +344,10 @@ class World:
         )
         tried = [(token, *way) for way in ways for token in tokens]
         told = [way for way in tried if way[-1] != _REAUTHENTICATION]
-        self.asks_for_password = any(self._is_on(token, place, name) for token, _, place, name in told)
+        self.asks_for_password = any(is_on(self.calls, token, place, name) for token, _, place, name in told)
         for token, method, place, name in () if self.asks_for_password else tried:
             answer = self.calls.send(token, method, place, {name: True})
-            if (answer.is_served and answer.entry.get(name) is True) or self._is_on(token, place, name):
+            if (answer.is_served and answer.entry.get(name) is True) or is_on(self.calls, token, place, name):
                 # A service may ask approvers to log in again without asking for a password.
                 self.asks_for_password = name != _REAUTHENTICATION or self._refuses_without_password(path)
             if self.asks_for_password:
@@ -403,10 +403,6 @@ class World:
             self.completions[name] = path
         elif is_through_group:
             self.calls.put(owner, f"/projects/{project['id']}", {"duo_features_enabled": True})
-
-    def _is_on(self, token: str, path: str, name: str) -> bool:
-        value = self.calls.get(token, path).entry.get(name)
-        return value is True or (isinstance(value, dict) and value.get("value") is True)
 
 
 def _one_by_one(steps: Sequence[Step]) -> None:
