@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ABSENT",
     "UNUSED_ID",
-    "Area",
     "Arranged",
     "Place",
     "Prepared",
@@ -53,7 +52,6 @@ __all__ = [
     "area_of",
     "arranged",
     "has_request_example",
-    "place_for",
     "requirements_of_unknown",
 ]
 
