@@ -1,4 +1,4 @@
-"""The transport of the HTTP library: it limits the time and size of calls, and keeps connections open."""
+"""Addresses, and the transport of the HTTP library: it limits time and size of calls, and keeps connections open."""
 
 from __future__ import annotations
 

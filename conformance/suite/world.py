@@ -1,4 +1,4 @@
-"""The world as it can be read at one time, and what has changed in it since."""
+"""The world as it can be read at one time, what has changed in it since, and what a call may change."""
 
 from __future__ import annotations
 
