@@ -228,7 +228,7 @@ def named_by_profile(place: Place, keeper: str, *, branches: bool = False) -> di
     return somebody | {
         name: [place.value(reference)]
         for name, reference in wanted.items()
-        if not place.is_aside and not missing((reference.partition(".")[0],))
+        if not place.is_aside and not missing(reference.partition(".")[0])
     }
 
 

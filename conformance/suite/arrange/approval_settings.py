@@ -107,17 +107,15 @@ class Settings:
         others = [replace(self, caller=Caller(current_run(), actor))] if actor not in (None, self.caller.actor) else []
         return [one for one in others if one.caller.get(one.path).is_served]
 
-    def moves(self) -> Iterator[tuple[str, bool]]:
-        """Yield changes that can be sent one by one: each free setting is set to its other value and then back.
+    def moves(self) -> list[tuple[str, bool]]:
+        """Return changes that can be sent one by one: each free setting is set to its other value and then back.
 
         Selective removals are on only while no approvals are kept; the answer to their update is open. Inconclusive
         when there is nothing to change.
         """
-        are_some = False
-        for move in self._moves():
-            are_some = True
-            yield move
-        given(are_some, f"no setting in {self.path} can be changed")
+        found = list(self._moves())
+        given(bool(found), f"no setting in {self.path} can be changed")
+        return found
 
     def _moves(self) -> Iterator[tuple[str, bool]]:
         free, values = self.free(), self.values()
