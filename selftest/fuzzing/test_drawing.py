@@ -67,7 +67,8 @@ def test_another_process_with_other_modules_draws_the_same_cases(contract: Contr
     """Hypothesis also draws constants from loaded modules; a case must not depend on which modules were imported."""
     program = (
         "from pathlib import Path; from conformance.contract import Contract, Version; "
-        "from conformance.fuzzing import Budget, Corpus; contract = Contract.load(); version = Version.parse('17.7'); "
+        "from conformance.fuzzing.corpus import Budget, Corpus; "
+        "contract = Contract.load(); version = Version.parse('17.7'); "
         "operation = next(o for o in contract.operations(version) if o.id == 'updateJobTokenScope'); "
         "cases = Corpus(contract, version, Path('corpus')).cases("
         "operation, 'fuzz', Budget(11, 20, 60)); "
