@@ -119,8 +119,14 @@ class World:
             (
                 "labels and settings",
                 [
-                    *(self._step(title, self._label, title, colour) for title, colour in plan.labels.items()),
-                    *(self._step(one, self._inner_label, one, colour) for one, colour in plan.inner_labels.items()),
+                    *(
+                        self._step(title, self._label, "export_group", self.labels, title, colour)
+                        for title, colour in plan.labels.items()
+                    ),
+                    *(
+                        self._step(title, self._label, "inner_export_group", self.inner_labels, title, colour)
+                        for title, colour in plan.inner_labels.items()
+                    ),
                     *(self._step(title, self._milestone, title) for title in plan.milestones),
                     self._step("password_merge_request", self._ask_for_password),
                     self._step("branch_rule_group", self._branch_rule),
@@ -156,7 +162,7 @@ class World:
 
     def _have_second_token(self) -> None:
         with suppress(RefusedError):
-            self.second_token = self.accounts.second_token("developer", self.people["developer"])
+            self.second_token = self.accounts.token("developer", self.people["developer"].id, kind="second_token")
 
     def _bot(self, bot: BotToken) -> None:
         place = (self.projects if bot.kind == "project" else self.groups)[bot.place]
@@ -315,11 +321,8 @@ class World:
         make(wanted)
         return shown
 
-    def _label(self, title: str, colour: str) -> None:
-        self.labels.append(self._in_group("export_group", "labels", "name", title, {"color": colour}))
-
-    def _inner_label(self, title: str, colour: str) -> None:
-        self.inner_labels.append(self._in_group("inner_export_group", "labels", "name", title, {"color": colour}))
+    def _label(self, group: str, titles: list[str], title: str, colour: str) -> None:
+        titles.append(self._in_group(group, "labels", "name", title, {"color": colour}))
 
     def _milestone(self, title: str) -> None:
         # A text of two lines must stay on one line of the export file.
