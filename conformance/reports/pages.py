@@ -23,7 +23,7 @@ def template(name: str) -> Template:
     """Return a template of the folder `templates`."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=select_autoescape(["html.j2"]),
+        autoescape=select_autoescape(["html.j2", "svg.j2"]),
         undefined=StrictUndefined,
         finalize=_shown,
         trim_blocks=True,
