@@ -57,13 +57,6 @@ class _Loader(_SAFE_LOADER):  # type: ignore[misc]
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - the library's own
         """Return a mapping; raise ConstructorError at a duplicate key."""
-        names = [(key.tag, key.value) for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        if len(set(names)) < len(names):
-            self._refuse_second(node)
-        found: dict[Any, Any] = super().construct_mapping(node, deep=deep)
-        return found
-
-    def _refuse_second(self, node: yaml.MappingNode) -> None:
         seen = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
@@ -71,6 +64,8 @@ class _Loader(_SAFE_LOADER):  # type: ignore[misc]
                     problem = f"'{key.value}' occurs here a second time"
                     raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
                 seen.add((key.tag, key.value))
+        found: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+        return found
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - the library's own
         """Return the value of a node; most are texts, which need nothing that the library does for other values."""

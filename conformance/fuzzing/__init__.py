@@ -5,35 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from conformance.fuzzing.case_adapter import CaseAdapter, without_like_mistakes, without_repeated_queries
-from conformance.fuzzing.cases import DrawnCase, Mutation, without_small_steps
-from conformance.fuzzing.corpus import PHASES, Budget, Corpus, Draw
-from conformance.fuzzing.read_back import must_be_stored
-from conformance.fuzzing.running import Failure, Tally, run_cases
+from conformance.fuzzing.case_adapter import without_like_mistakes, without_repeated_queries
+from conformance.fuzzing.cases import DrawnCase, without_small_steps
+from conformance.fuzzing.running import must_be_stored, run_cases
 from conformance.suite.context import current_run
 from conformance.suite.session import SuiteSession
 
 if TYPE_CHECKING:
     from conformance.contract import Operation
+    from conformance.fuzzing.cases import DrawnCase
+    from conformance.fuzzing.running import Tally
     from conformance.fuzzing.session_cases import SessionCases
     from conformance.suite.context import Run
 
-__all__ = [
-    "PHASES",
-    "Budget",
-    "CaseAdapter",
-    "Corpus",
-    "Draw",
-    "DrawingSession",
-    "DrawnCase",
-    "Failure",
-    "Mutation",
-    "Tally",
-    "drawn_for",
-    "keep_failed",
-    "must_be_stored",
-    "run_cases",
-]
+__all__ = ["DrawingSession", "drawn_for", "keep_failed", "must_be_stored", "run_cases"]
 
 
 _RATION = 8

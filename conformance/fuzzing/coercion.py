@@ -8,7 +8,6 @@ only values beyond all of that count against a service. Limits of length, size a
 from __future__ import annotations
 
 import json
-import unicodedata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -59,11 +58,7 @@ def is_beyond_coercion(schema: Mapping[str, Any], value: Any) -> bool:
 def _is_a_plain_word(text: str) -> bool:
     """Tell whether text is a word that means no number and no truth value."""
     letters = text.isascii() and text.isalpha() and len(text) >= _SHORTEST_WORD
-    return letters and text.lower() not in _WORDS_WITH_A_MEANING and not any(map(_counts, text))
-
-
-def _counts(character: str) -> bool:
-    return unicodedata.numeric(character, None) is not None
+    return letters and text.lower() not in _WORDS_WITH_A_MEANING
 
 
 def wrong_values(schema: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -16,6 +16,7 @@ import secrets
 import shutil
 import threading
 from collections import Counter
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib.metadata import version as installed
@@ -401,10 +402,8 @@ def _newest(folder: Path, pattern: str) -> list[Path]:
     """Return the contents of a folder, the newest first; a folder that another run is removing has none."""
     found = []
     for path in folder.glob(pattern):
-        try:
+        with suppress(OSError):
             found.append((path.stat().st_mtime, path.name, path))
-        except OSError:
-            continue
     return [path for _, _, path in sorted(found, reverse=True)]
 
 
@@ -423,10 +422,8 @@ def _forget(paths: Iterable[Path]) -> None:
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
         else:
-            try:
+            with suppress(OSError):
                 path.unlink(missing_ok=True)
-            except OSError:
-                continue
 
 
 def _put_sign(folder: Path) -> None:

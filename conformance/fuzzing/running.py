@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.fuzzing.case_adapter import CaseAdapter
 from conformance.fuzzing.cases import DrawnCase
-from conformance.fuzzing.read_back import must_be_stored, shown_by
 from conformance.http.exchange import Exchange, Trouble, query_text
 from conformance.http.transport import NotSentError
 from conformance.results.grouping import grouped
@@ -23,8 +22,41 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from conformance.http.exchange import Call
-    from conformance.suite.arrange import Arranged
+    from conformance.suite.arrange import Arranged, Prepared, ReadBack
     from conformance.suite.expectations import Caller
+
+
+def must_be_stored(arranged: Arranged, call: Prepared, answer: Answer) -> None:
+    """Read the changed resource as the area's keeper, and expect the sent values in it.
+
+    A write that shows nowhere is skipped, and so is a switch that cannot be on beside another one. Raise Violation when
+    the resource has other values, Unmet when it cannot be read or is locked.
+    """
+    read_back = arranged.request_example.read_back
+    if read_back is None or not isinstance(call.body, dict) or not shown_by(read_back, call.body):
+        return
+    path = read_back.path(call, answer)
+    for sent, shown in read_back.lists.items():
+        if sent in call.body:
+            arranged.keeper.list(path).must_contain(**{shown: call.body[sent]})
+    if read_back.shows.keys() & call.body.keys():
+        found = arranged.keeper.get(path).given_served()
+        held = found.json if isinstance(found.json, dict) else {}
+        try:
+            found.must_be_an(dict).must_hold(**read_back.owed(call.body, held))
+        except Violation as violation:
+            if read_back.is_held(arranged.keeper, arranged.place):
+                raise Unmet(Reason.PRECONDITION, f"what {path} shows is locked by something else") from violation
+            raise Violation(violation.expected, violation.actual, answer.exchange, found.exchange) from violation
+
+
+def shown_by(read_back: ReadBack, body: dict[str, Any]) -> bool:
+    """Tell whether anything in a sent body shows when the resource is read."""
+    return bool(body.keys() & {*read_back.shows, *read_back.lists})
+
+
+# -- sending and judging -----------------------------------------------------------------------------------------------
+
 
 _READ_BACK_AT_MOST = 24
 #: Number of correct, or possibly acceptable, calls of an operation whose product no operation removes.
@@ -346,7 +378,8 @@ def _recorded(sending: _Sending, failures: list[Failure]) -> Iterator[Failure]:
         violation = Violation(shown.expected, shown.actual + count, *shown.exchanges)
         test.history.forget()
         test.failed(shown.requirement, violation, shown.place or None)
-        test.fail_softly(f"{shown.requirement}: {violation} at {shown.place or 'the answer'}: {_line(shown)}")
+        command = evidence_of(shown.exchanges[0], test.run.client).curl
+        test.fail_softly(f"{shown.requirement}: {violation} at {shown.place or 'the answer'}: {command}")
         yield shown
 
 
@@ -355,11 +388,6 @@ def _origins(failures: Iterable[Failure], shown: Iterable[Failure]) -> Iterator[
     groups = {failure.group for failure in shown}
     found = {failure.case.wire: failure.case.origin for failure in failures if failure.group in groups}
     return filter(None, found.values())
-
-
-def _line(failure: Failure) -> str:
-    run = current_run()
-    return evidence_of(failure.exchanges[0], run.client).curl
 
 
 def shrunk(failure: Failure, send: Any, again: Any, tries: int = _TRIES_TO_SHRINK) -> Failure | None:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 import threading
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from http import HTTPStatus
 from http.cookiejar import CookieJar
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
 import httpx
 
 from conformance import __version__
-from conformance.http.address import Address, Headers, encoded
 from conformance.http.bodies import ABSENT, written
 from conformance.http.circuit_breaker import CircuitBreaker
 from conformance.http.exchange import READING, Call, Exchange, Trouble
@@ -28,11 +27,14 @@ from conformance.http.retries import Persistence, Retries
 from conformance.http.settings import without_userinfo
 from conformance.http.transport import (
     LARGEST_BODY,
+    Address,
     BrokenOffError,
     CutShortError,
+    Headers,
     IncompleteAnswerError,
     NotSentError,
     Transport,
+    encoded,
 )
 from conformance.http.unpacking import BodyError, unpacked
 
@@ -83,7 +85,7 @@ class RequestsSpentError(Exception):
     """A call may not be sent, for example because it exceeds the number of requests that the operator allows."""
 
 
-class Client:
+class Client(AbstractContextManager["Client"]):
     """Sends calls to one target.
 
     Waits when the target answers 429, cannot be reached, or a gateway answers instead. Repeats a read after a broken
@@ -128,10 +130,6 @@ class Client:
         self._http = httpx.Client(
             transport=Transport(settings), trust_env=False, timeout=settings.timeout_seconds, cookies=_NoCookies()
         )
-
-    def __enter__(self) -> Self:
-        """Use as a context manager."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Close all connections."""

@@ -65,19 +65,14 @@ class Redaction:
         yield text[end:], None
 
     def _without_traces(self, text: str) -> str:
-        text = self._without(self._as_they_are, text)
+        for form in self._as_they_are:
+            text = text.replace(form, MASK)
         if not self.is_in(text):
             return text
         # A secret in pieces, or escaped in another way, masks the whole line: finding its exact ends could take
         # forever.
         lines = [f"{_ALL_OF_IT}\n" if self.is_in(line) else line for line in text.splitlines(keepends=True)]
         return _ALL_OF_IT if self.is_in("".join(lines)) else "".join(lines)
-
-    @staticmethod
-    def _without(forms: Iterable[str], text: str) -> str:
-        for form in forms:
-            text = text.replace(form, MASK)
-        return text
 
     def data(self, value: Any) -> Any:
         """Return JSON data with secrets masked in all texts, names included."""
@@ -276,10 +271,6 @@ def _is_any_in(traces: Iterable[str], text: str) -> bool:
     return any(map(text.__contains__, traces))
 
 
-def _meant(escape: re.Match[str]) -> str:
-    return chr(int(escape[1] or escape[2], 16))
-
-
 def _undone(text: str) -> str:
     """Return a text without spaces, and with the escapes of addresses, JSON and HTML undone."""
     if "%" in text or "+" in text:
@@ -287,5 +278,5 @@ def _undone(text: str) -> str:
     if "&" in text:
         text = html.unescape(text)
     if "\\" in text:
-        text = _BACKSLASH.sub("", _ESCAPE.sub(_meant, text))
+        text = _BACKSLASH.sub("", _ESCAPE.sub(lambda escape: chr(int(escape[1] or escape[2], 16)), text))
     return "".join(text.split())

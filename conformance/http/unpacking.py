@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from contextlib import suppress
 
 _GZIP = b"\x1f\x8b"
 #: How a decompressor may read each content encoding; a body with another one is left encoded. Some servers omit the
@@ -37,16 +38,11 @@ def unpacked(body: bytes, encodings: str, most: int) -> bytes:
 
 def _inflated(packed: bytes, name: str, most: int) -> bytes:
     """Decompress a little more than `most` bytes at most; raise zlib.error when the data is not complete."""
-    found = b""
-    for window in _WINDOWS[name]:
-        try:
-            found = _members(packed, window, most)
-        except zlib.error:
-            if window == _WINDOWS[name][-1]:
-                raise
-        else:
-            break
-    return found
+    *others, last = _WINDOWS[name]
+    for window in others:
+        with suppress(zlib.error):
+            return _members(packed, window, most)
+    return _members(packed, last, most)
 
 
 def _members(packed: bytes, window: int, most: int) -> bytes:

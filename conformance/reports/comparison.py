@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from conformance.errors import UsageError
 from conformance.reports.diff import Side
-from conformance.reports.markdown import code, words
 from conformance.reports.pages import template
 from conformance.results.text import one_line, plural
 from conformance.results.verdicts import RunVerdict
@@ -133,23 +132,24 @@ def comparison_as_json(comparison: Comparison) -> str:
 
 def comparison_as_markdown(comparison: Comparison) -> str:
     """Return the comparison as Markdown."""
-    heads = [words(target) for target in comparison.targets]
-    lines = [f"## {words(comparison.summary)}", "", "| | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
-    for label, show in _SHOWN_OF_SIDES.items():
-        lines.append(f"| {label} | " + " | ".join(words(show(side)) for side in comparison.sides) + " |")
-    for heading, rows in _parts(comparison):
-        if rows:
-            lines += ["", f"### {heading}", "", "| | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
-            lines += [f"| {code(row.name)} | " + " | ".join(words(cell) for cell in row.cells) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
+    return _rendered("comparison.md.j2", comparison)
 
 
 def comparison_as_html(comparison: Comparison) -> str:
     """Return the comparison as an HTML page."""
-    return template("comparison.html.j2").render(
+    return _rendered("comparison.html.j2", comparison)
+
+
+def _rendered(name: str, comparison: Comparison) -> str:
+    return template(name).render(
         comparison=comparison,
         facts={label: [show(side) for side in comparison.sides] for label, show in _SHOWN_OF_SIDES.items()},
-        parts=_parts(comparison),
+        parts=[
+            ("Areas", comparison.areas),
+            ("Requirements that differ", comparison.requirements),
+            ("Choices that differ, where the specification is silent", comparison.observations),
+            ("Speed by operation: milliseconds for half of the calls / for 95 of 100", comparison.speed),
+        ],
     )
 
 
@@ -160,12 +160,3 @@ _SHOWN_OF_SIDES: Mapping[str, Callable[[Side], str]] = {
     "suite": lambda side: side.suite,
     "begun": lambda side: side.started,
 }
-
-
-def _parts(comparison: Comparison) -> list[tuple[str, tuple[Row, ...]]]:
-    return [
-        ("Areas", comparison.areas),
-        ("Requirements that differ", comparison.requirements),
-        ("Choices that differ, where the specification is silent", comparison.observations),
-        ("Speed by operation: milliseconds for half of the calls / for 95 of 100", comparison.speed),
-    ]

@@ -11,7 +11,7 @@ from conformance.results.grouping import grouped
 from conformance.results.record import Outcome, Reason, TestOutcome
 from conformance.results.subject import Subject
 from conformance.results.text import one_line, plural
-from conformance.results.verdicts import LEFT_OPEN, RequirementVerdict, RunVerdict, Verdict
+from conformance.results.verdicts import LEFT_OPEN, RequirementVerdict, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -28,31 +28,11 @@ _ROOM_OF_GAPS = 13_000
 _SHOWN_LEFT_OUT = 30
 _COMMON_ACTORS = 4
 _SIGNS: Mapping[str, str] = {"verified": "", "violated": " ✗", "open": " ?", "not applicable": " -"}
-_SENTENCES: Mapping[RunVerdict, str] = {
-    RunVerdict.CONFORMANT: "{target} does what the specification demands of it{scope}, as far as that was tried: "
-    "{each} to be verified held.{untried}",
-    RunVerdict.SELECTION_HOLDS: "Of the part that was selected for this run, {each} to be verified held.{untried} The "
-    "rest was not looked at, so this says nothing about the whole.",
-    RunVerdict.NON_CONFORMANT: "{target} does not do what the specification demands of it: of {statements} to be "
-    "verified{selected}, {violated} seen to be violated{known}.{open}",
-    RunVerdict.INCOMPLETE: "Nothing was seen that breaks the specification; but of {statements} to be verified"
-    "{selected}, {unverified} stayed open, so that conformance of {target} is not shown.",
-    RunVerdict.BROKEN: "A test of the suite itself broke, so that this run shows nothing about {target} as a whole. "
-    "That is a fault of the suite, not of the service.",
-    RunVerdict.COULD_NOT_RUN: "{target} could not be tested, so that nothing is known about it.",
-}
-
 #: Why nobody tried a statement that the target may owe all the same.
 _UNTRIED: Mapping[Reason, str] = {
     Reason.NOT_OBSERVABLE: "that cannot be observed from outside",
     Reason.FEATURE_NOT_DECLARED: "of features that the profile does not declare",
 }
-#: For an incomplete run that left nothing of its plan open.
-_NOTHING_OPEN = (
-    "Nothing was seen that breaks the specification; but the run did not come to its end, so that conformance is not "
-    "shown."
-)
-_NOTHING_PLANNED = "No test was planned, so that this run shows nothing."
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,41 +110,26 @@ def render(facts: Facts) -> str:
 
 def sentence(facts: Facts) -> str:
     """Return the verdict in words for a reader who does not know this suite."""
-    total, header = facts.total, facts.record.header
-    known = sum(row.is_violation and row.is_known for row in facts.result.rows)
-    words = _SENTENCES[facts.result.verdict].format(
-        target=one_line(header.target, 80),
-        scope=f", for the areas that it claims ({', '.join(header.scope)})" if header.scope else "",
-        each="the one statement" if total.owed == 1 else f"each of the {total.owed} statements",
-        statements=plural(total.owed, "statement"),
-        selected=_selected(facts),
+    violations = [row for row in facts.result.rows if row.is_violation]
+    words = template("sentence.txt.j2").render(
+        facts=facts,
+        known=sum(row.is_known for row in violations),
+        beside=sum(not row.requirement.selected for row in violations),
         untried=_untried(facts.result.rows),
-        violated=_were(total.violated),
-        open=f" Besides, {total.open} stayed open." if total.open else "",
-        unverified=total.open,
-        known=f"; {known} of these the operator knows of" if known else "",
     )
     ended = facts.record.footer
-    cut = "The run was cut off before its end; what would have followed was not seen."
-    stopped = cut if ended is None else f"The run stopped early: {_sentence(ended.detail)}" if ended.detail else ""
-    if facts.result.verdict is RunVerdict.INCOMPLETE and not total.open:
-        words = _NOTHING_OPEN if total.owed else _NOTHING_PLANNED
-    return f"{words} {stopped}".rstrip()
-
-
-def _selected(facts: Facts) -> str:
-    if not facts.record.header.selection:
-        return ""
-    beside = sum(row.is_violation and not row.requirement.selected for row in facts.result.rows)
-    on_the_way = f", and {beside} that failed on the way" if beside else ""
-    return f" (those selected for this run{on_the_way})"
+    stopped = "The run was cut off before its end; what would have followed was not seen."
+    if ended is not None:
+        stopped = f"The run stopped early: {ended.detail}" if ended.detail else ""
+    stopped += "." if stopped and not stopped.endswith((".", "?", "!")) else ""
+    return f"{' '.join(words.split())} {stopped}".rstrip()
 
 
 def _untried(rows: Iterable[RequirementVerdict]) -> str:
     """Say in words how many musts nobody tried although the target may owe them; empty if there are none."""
     number = Counter(row.reason for row in _left_out(rows))
     told = [f"{number[reason]} {words}" for reason, words in _UNTRIED.items() if number[reason]]
-    return f" Not tried: {', and '.join(told)}." if told else ""
+    return f"Not tried: {', and '.join(told)}." if told else ""
 
 
 def open_rows(groups: Sequence[Gap]) -> tuple[tuple[Gap, str], ...]:
@@ -233,14 +198,6 @@ def _by_area(rows: Sequence[RequirementVerdict], named: Collection[str] | None) 
 def _area_and_rest(name: str) -> tuple[str, str]:
     area, _, rest = name.partition(".")
     return area, rest
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith((".", "?", "!")) else f"{text}."
-
-
-def _were(number: int) -> str:
-    return f"{number} {'was' if number == 1 else 'were'}"
 
 
 def _looked_at(rows: Iterable[RequirementVerdict]) -> tuple[RequirementVerdict, ...]:

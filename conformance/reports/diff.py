@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
 from conformance.reports.facts import Facts, why
-from conformance.reports.markdown import code, words
 from conformance.reports.pages import template
 from conformance.results.grouping import grouped
 from conformance.results.record import Reason
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 #: Raised whenever the JSON document changes so that its readers must change too.
 DIFF_FORM = 1
 
-_SHOWN = 20
 _DIGEST = re.compile(r"[0-9a-f]{40,}")
 #: An operation counts as slower from this factor and this many milliseconds on; smaller differences are chance.
 _SLOWER_FACTOR, _SLOWER_MILLISECONDS = 1.5, 20.0
@@ -91,16 +89,10 @@ class Side:
     def of(cls, facts: Facts) -> Side:
         """Return the facts of a run."""
         header = facts.record.header
-        return cls(
-            target=one_line(header.target),
-            started=one_line(header.started),
-            suite=one_line(header.suite),
-            contract=one_line(header.contract),
-            version=one_line(header.version),
-            verdict=str(facts.result.verdict),
-            score=facts.total.score,
-            seed=header.seed,
-        )
+        texts = {
+            name: one_line(getattr(header, name)) for name in ("target", "started", "suite", "contract", "version")
+        }
+        return cls(**texts, verdict=str(facts.result.verdict), score=facts.total.score, seed=header.seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,18 +124,15 @@ def compare(old: Facts, new: Facts) -> Difference:
     for name in dict.fromkeys((*after, *before)):
         changes.extend(_changes(name, before.get(name), after.get(name), is_whole=not new.problems))
     changes.extend(_slower(old, new))
-    still = [row for name, row in after.items() if row.is_violation and _is(before.get(name), Verdict.FAILED)]
+    failed_before = {name for name, row in before.items() if row.verdict is Verdict.FAILED}
+    still = [name for name, row in after.items() if row.is_violation and name in failed_before]
     return Difference(
         Side.of(old),
         Side.of(new),
         tuple(_caveats(old, new)),
         tuple(changes),
-        tuple(row.requirement.id for row in still),
+        tuple(still),
     )
-
-
-def _is(row: RequirementVerdict | None, *verdicts: Verdict) -> bool:
-    return row is not None and row.verdict in verdicts
 
 
 def _changes(
@@ -154,7 +143,11 @@ def _changes(
         return
     if not (old.requirement.selected and new.requirement.selected):
         # A violation that was seen in passing makes a run non-conformant, whatever was selected.
-        if new.is_violation and old.verdict is not new.verdict and _was_looked_at(old):
+        if (
+            new.is_violation
+            and old.verdict is not new.verdict
+            and (old.requirement.selected or old.verdict is Verdict.PASSED)
+        ):
             yield _change(Sort.FAILING, old, new, why(new))
         return
     sort = _sort(old, new)
@@ -165,10 +158,6 @@ def _changes(
         before, after = ("; ".join(sorted(one - other)) or "nothing else" for one, other in (seen, seen[::-1]))
         stated = new.requirement
         yield Change(Sort.OBSERVED, name, stated.level, one_line(before), one_line(after), one_line(stated.statement))
-
-
-def _was_looked_at(row: RequirementVerdict) -> bool:
-    return row.requirement.selected or row.verdict is Verdict.PASSED
 
 
 def _sort(old: RequirementVerdict, new: RequirementVerdict) -> Sort | None:
@@ -263,52 +252,22 @@ def as_json(difference: Difference, regressions: tuple[Change, ...]) -> str:
 
 def as_text(difference: Difference, regressions: tuple[Change, ...]) -> str:
     """Return the difference for a terminal."""
-    lines = [f"{_said(difference.old)}\n{_said(difference.new)}", _sum(difference, regressions)]
-    lines += [f"note: {caveat}" for caveat in difference.caveats]
-    for sort in Sort:
-        found = difference.of(sort)
-        if found:
-            lines += ["", f"{sort} ({len(found)})"]
-        # Those with the same reason stand together, so that it is shown once.
-        for detail, changes in grouped((change.detail, change) for change in found[:_SHOWN]).items():
-            for change in changes:
-                level = f" ({change.level})" if not change.counts else ""
-                lines.append(f"  {change.name}{level}: {change.before} -> {change.after}")
-            lines += [f"      {detail}"] if detail and sort is not Sort.OBSERVED else []
-        if len(found) > _SHOWN:
-            lines.append(f"  ... and {len(found) - _SHOWN} more; --format json has them all")
-    return "\n".join(lines) + "\n"
+    return _rendered("diff.txt.j2", difference, regressions)
 
 
 def as_markdown(difference: Difference, regressions: tuple[Change, ...]) -> str:
     """Return the difference for a comment on a merge request."""
-    old, new = difference.old, difference.new
-    lines = [f"## {words(new.target)}: {words(_sum(difference, regressions))}", ""]
-    lines += ["| run | verdict | verified | version | suite |", "|---|---|---|---|---|"]
-    lines += [
-        f"| {words(side.started)} | {side.verdict} | {side.score} | {words(side.version)} | {words(side.suite)} |"
-        for side in (old, new)
-    ]
-    lines += ["", *(f"- {words(caveat)}" for caveat in difference.caveats), ""]
-    for sort in Sort:
-        found = difference.of(sort)
-        if not found:
-            continue
-        lines += [f"### {sort} ({len(found)})".capitalize(), ""]
-        lines += [
-            f"- {code(change.name)}{'' if change.counts else f' ({change.level})'}: {words(change.before)} → "
-            f"{words(change.after)}{f': {code(change.detail)}' if change.detail else ''}"
-            for change in found[:_SHOWN]
-        ]
-        lines += [f"- ... and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
-        lines.append("")
-    return "\n".join(lines)
+    return _rendered("diff.md.j2", difference, regressions)
 
 
 def as_html(difference: Difference, regressions: tuple[Change, ...]) -> str:
     """Return the difference as a page."""
+    return _rendered("diff.html.j2", difference, regressions)
+
+
+def _rendered(name: str, difference: Difference, regressions: tuple[Change, ...]) -> str:
     stated = Contract.load().requirements
-    return template("diff.html.j2").render(
+    return template(name).render(
         statements={
             change.name: stated[change.name].statement for change in difference.changes if change.name in stated
         },
@@ -316,11 +275,8 @@ def as_html(difference: Difference, regressions: tuple[Change, ...]) -> str:
         summary=_sum(difference, regressions),
         sorts=[(sort, difference.of(sort)) for sort in Sort],
         regressions=regressions,
+        with_reasons=lambda changes: grouped((change.detail, change) for change in changes).items(),
     )
-
-
-def _said(side: Side) -> str:
-    return f"{side.started}  {side.target}, version {side.version}: {side.verdict}, {side.score}"
 
 
 def _sum(difference: Difference, regressions: tuple[Change, ...]) -> str:

@@ -176,7 +176,7 @@ class Facts:
             found["not sent"] = f"{calls} that could reach what the profile does not name, or add to a list for good"
         if header.command:
             found["to repeat"] = header.command
-        if self.was_cut_short:
+        if self.record.tests and (self.record.footer is None or self.record.footer.detail):
             found["to go on"] = "conformance run --resume FOLDER, the folder of this report"
         return found
 
@@ -198,12 +198,6 @@ class Facts:
             for name, areas in SHOWING_MORE.items()
             if name not in named and (not header.scope or set(areas) & set(header.scope))
         )
-
-    @property
-    def was_cut_short(self) -> bool:
-        """Whether the run has some results but did not end, so that it can be resumed."""
-        footer = self.record.footer
-        return bool(self.record.tests) and (footer is None or bool(footer.detail))
 
     @property
     def only_read(self) -> str:

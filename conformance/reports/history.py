@@ -216,12 +216,8 @@ def _run(folder: Path) -> Run:
 
 
 def _most_often(runs: Sequence[Run], what: str) -> tuple[tuple[str, int, str], ...]:
-    counts: Counter[str] = Counter()
-    last: dict[str, str] = {}
-    for run in runs:
-        for name in getattr(run, what):
-            counts[name] += 1
-            last[name] = run.started
+    counts = Counter(name for run in runs for name in getattr(run, what))
+    last = {name: run.started for run in runs for name in getattr(run, what)}
     return tuple((name, number, last[name]) for name, number in counts.most_common(_SHOWN_UNSTABLE))
 
 

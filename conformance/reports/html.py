@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 from conformance.reports.facts import SHOWN_FAILURES, Facts
 from conformance.reports.pages import template
 from conformance.results.grouping import grouped
 from conformance.results.verdicts import Verdict
 
-if TYPE_CHECKING:
-    from conformance.reports.causes import Cause
-
-_TEMPLATE = "report.html.j2"
 _SHOWN_BODY = 20_000
 _LEAST_BODY = 200
 #: Total characters of bodies: so a page with many failures can still be mailed, and filtered without delay.
@@ -23,7 +18,7 @@ _BODIES = 1_500_000
 def render(facts: Facts) -> str:
     """Return the report as one page with its style and script inside."""
     header = facts.record.header
-    return template(_TEMPLATE).render(
+    return template("report.html.j2").render(
         facts=facts,
         header=header,
         footer=facts.record.footer,
@@ -34,7 +29,7 @@ def render(facts: Facts) -> str:
         verdicts=tuple(verdict for verdict in Verdict if facts.result.counts[verdict]),
         shown_failures=SHOWN_FAILURES,
         shown_body=_shown_body(facts),
-        causes_by_area=_by_area(facts),
+        causes_by_area=grouped((cause.head.requirement.area, cause) for cause in facts.causes).items(),
     )
 
 
@@ -44,9 +39,3 @@ def _shown_body(facts: Facts) -> int:
         len(check.evidence) for cause in facts.causes for check in (cause.check, *cause.further[:SHOWN_FAILURES])
     )
     return max(_LEAST_BODY, min(_SHOWN_BODY, _BODIES // (3 * shown + 1)))
-
-
-def _by_area(facts: Facts) -> tuple[tuple[str, tuple[Cause, ...]], ...]:
-    """Group the causes by area, in the order in which they first occur."""
-    found = grouped((cause.head.requirement.area, cause) for cause in facts.causes)
-    return tuple((area, tuple(causes)) for area, causes in found.items())

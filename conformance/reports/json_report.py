@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from dataclasses import asdict
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
+from conformance.http.bodies import with_values
 from conformance.results.record import TestOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.reports.facts import Facts, Tally
-    from conformance.results.record import Check, Header
+    from conformance.results.record import Header
     from conformance.results.verdicts import RequirementVerdict
-    from conformance.versions.timeline import TimelineItem
 
 #: Raised by every change of the document that its readers must follow.
 REPORT_FORM = 2
@@ -29,19 +28,19 @@ def render(facts: Facts) -> Iterator[str]:
     yield head
     mark = "[\n"
     for row in facts.result.rows:
-        yield f"{mark}{indent(_text(_plain(_requirement(row))), '    ')}"
+        yield f"{mark}{indent(_text(_requirement(row)), '    ')}"
         mark = ",\n"
     yield ("\n  ]" if facts.result.rows else "[]") + end + "\n"
 
 
 def _text(data: Any) -> str:
-    return json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False)
+    return json.dumps(with_values(data, _writable), ensure_ascii=False, indent=2, allow_nan=False)
 
 
 def _about(facts: Facts) -> dict[str, Any]:
     """Return everything except the requirements as plain JSON data."""
     result, footer = facts.result, facts.record.footer
-    data = {
+    return {
         "form": REPORT_FORM,
         "verdict": result.verdict,
         "explanation": result.explanation,
@@ -53,13 +52,13 @@ def _about(facts: Facts) -> dict[str, Any]:
         "gaps": facts.gaps,
         "areas": [{"area": tally.name, "verdict": tally.verdict, **_counts(tally)} for tally in facts.areas],
         "run": _run(facts.record.header, facts),
-        "timeline": [_item(entry) for entry in facts.timeline],
+        "timeline": [
+            {**asdict(entry.item), **_of(entry, "reached", "state", "detail", "verdict")} for entry in facts.timeline
+        ],
         "readiness": facts.record.readiness,
         "warnings": facts.warnings,
         "problems": [asdict(problem) for problem in facts.problems],
     }
-    plain: dict[str, Any] = _plain(data)
-    return plain
 
 
 def _counts(tally: Tally) -> dict[str, Any]:
@@ -101,56 +100,30 @@ def _tests(facts: Facts) -> dict[str, Any]:
     }
 
 
-def _item(entry: TimelineItem) -> dict[str, Any]:
-    return {
-        **asdict(entry.item),
-        "reached": entry.reached,
-        "state": entry.state,
-        "detail": entry.detail,
-        "verdict": entry.verdict,
-    }
-
-
 def _requirement(row: RequirementVerdict) -> dict[str, Any]:
     stated = row.requirement
     return {
-        "id": stated.id,
-        "area": stated.area,
-        "level": stated.level,
-        "kind": stated.kind,
-        "section": stated.section,
-        "statement": stated.statement,
-        "when": stated.when,
-        "selected": stated.selected,
-        "verdict": row.verdict,
-        "reason": row.reason,
-        "detail": row.detail,
+        **_of(stated, "id", "area", "level", "kind", "section", "statement", "when", "selected"),
+        **_of(row, "verdict", "reason", "detail"),
         "tests": stated.tests,
         "known_failure": asdict(stated.known_failure) if stated.known_failure else None,
         "checks_passed": row.passed,
-        "failures": [_failure(check) for check in row.failures],
+        "failures": [
+            {
+                **_of(check, "test", "claimed", "detail", "expected", "actual", "place"),
+                "evidence": [asdict(exchange) for exchange in check.evidence],
+            }
+            for check in row.failures
+        ],
         "observations": row.observations,
     }
 
 
-def _failure(check: Check) -> dict[str, Any]:
-    kept = ("test", "claimed", "detail", "expected", "actual", "place")
-    return {
-        **{name: getattr(check, name) for name in kept},
-        "evidence": [asdict(exchange) for exchange in check.evidence],
-    }
+def _of(thing: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(thing, name) for name in names}
 
 
-def _plain(value: Any) -> Any:
-    """Convert a value to plain JSON data; values that JSON does not have, such as infinity, become text."""
-    if value is None or isinstance(value, bool | int):
-        return value
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    return str(value)
+def _writable(value: Any) -> Any:
+    """Return a value that JSON has; another one, such as infinity, becomes text."""
+    is_number = isinstance(value, float) and math.isfinite(value)
+    return value if value is None or is_number or isinstance(value, str | int) else str(value)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from conformance.reports.facts import failure_in_words
+from conformance.reports.pages import template
 from conformance.results.sequence import to_repeat
 from conformance.results.text import one_line, plural, visible
 from conformance.results.verdicts import RunVerdict, Verdict
@@ -33,19 +33,11 @@ _LETTER = 6.6
 
 def badge(facts: Facts) -> str:
     """Return an image for a README: the verdict, and how many of the owed requirements were verified."""
-    left, right = "conformance", f"{facts.result.verdict}, {facts.total.verified} of {facts.total.owed}"
-    widths = [round(len(text) * _LETTER) + 14 for text in (left, right)]
+    texts = ("conformance", f"{facts.result.verdict}, {facts.total.verified} of {facts.total.owed}")
+    widths = [round(len(text) * _LETTER) + 14 for text in texts]
     colour = _COLOURS.get(facts.result.verdict, _OTHER_COLOUR)
-    title = escape(f"{left}: {right}")
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{sum(widths)}" height="20" role="img" aria-label="{title}">'
-        f'<title>{title}</title><rect width="{sum(widths)}" height="20" rx="3" fill="#444c54"/>'
-        f'<rect x="{widths[0]}" width="{widths[1]}" height="20" rx="3" fill="{colour}"/>'
-        f'<rect x="{widths[0]}" width="4" height="20" fill="{colour}"/>'
-        '<g fill="#fff" text-anchor="middle" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">'
-        f'<text x="{widths[0] / 2:g}" y="14">{left}</text>'
-        f'<text x="{widths[0] + widths[1] / 2:g}" y="14">{escape(right)}</text></g></svg>\n'
-    )
+    drawn = template("badge.svg.j2").render(texts=texts, widths=widths, colour=colour)
+    return "".join(line.strip() for line in drawn.splitlines()) + "\n"
 
 
 def totals(facts: Facts) -> str:

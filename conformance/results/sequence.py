@@ -56,7 +56,7 @@ def to_repeat(check: Check) -> Steps:
     shown = [
         entry
         for entry in writes
-        if (not _is_refused(entry) and are_of_one_thing(entry.request, last.request))
+        if (not str(entry.status).startswith("4") and are_of_one_thing(entry.request, last.request))
         or (entry is writes[-1] and last.request.startswith(_READING))
     ]
     steps = _since_it_was_gone((*shown, last))
@@ -74,10 +74,6 @@ def _since_it_was_gone(steps: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
             steps = tuple(entry for at, entry in enumerate(steps) if at > first or _place(entry.request) not in of_it)
             return _since_it_was_gone(steps)
     return steps
-
-
-def _is_refused(entry: Evidence) -> bool:
-    return str(entry.status).startswith("4")
 
 
 def are_of_one_thing(request: str, other: str) -> bool:

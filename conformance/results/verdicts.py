@@ -105,17 +105,6 @@ class RequirementVerdict:
         return self.verdict is Verdict.FAILED and known is not None and not known.expired
 
     @property
-    def is_expired(self) -> bool:
-        """Whether it failed, and its entry in the baseline has expired."""
-        known = self.requirement.known_failure
-        return self.verdict is Verdict.FAILED and known is not None and known.expired
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether it holds although the operator's baseline lists it."""
-        return self.requirement.known_failure is not None and self.verdict is Verdict.PASSED
-
-    @property
     def evidence(self) -> tuple[Evidence, ...]:
         """The exchanges that show the failures."""
         return tuple(entry for check in self.failures for entry in check.evidence)
@@ -237,8 +226,9 @@ def _nothing_failed(record: RunRecord, rows: Sequence[RequirementVerdict], stale
 
 def _about_baseline(rows: Sequence[RequirementVerdict]) -> str:
     """Say which entries of the baseline need attention, because the list must be kept short."""
-    expired = [row.requirement.id for row in rows if row.is_expired]
-    held = [row.requirement.id for row in rows if row.is_stale]
+    known = [(row, row.requirement.known_failure) for row in rows]
+    expired = [row.requirement.id for row, entry in known if row.verdict is Verdict.FAILED and entry and entry.expired]
+    held = [row.requirement.id for row, entry in known if row.verdict is Verdict.PASSED and entry]
     said = f" Expired in the baseline: {', '.join(expired)}." if expired else ""
     return f"{said} Take out of the baseline what holds: {', '.join(held)}." if held else said
 

@@ -352,9 +352,9 @@ def _walk_record(branch: _Branch, value: Json, own: str, exercised: set[str], to
         if entry.name in value:
             found = value[entry.name]
             if entry.tolerates:
-                for form, what in _FORMS:
-                    if form in entry.tolerates and what.fits(found):
-                        tolerated.add((entry.place.requirement or own, f"{entry.name} {what.words}"))
+                for form, words, fits in _FORMS:
+                    if form in entry.tolerates and fits(found):
+                        tolerated.add((entry.place.requirement or own, f"{entry.name} {words}"))
             _walk(entry.place, found, own, exercised, tolerated)
         else:
             if entry.absent and is_the_thing:
@@ -366,18 +366,13 @@ def _walk_record(branch: _Branch, value: Json, own: str, exercised: set[str], to
 _USUAL_DATE = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}")
 
 
-def _is_usual(value: Any) -> bool:
-    return not isinstance(value, str) or _USUAL_DATE.match(value) is not None
-
-
-@dataclass(frozen=True, slots=True)
-class _Form:
-    words: str
-    fits: Callable[[Any], bool]
-
-
-_FORMS = (
-    ("null", _Form("is null", lambda value: value is None)),
-    ("unusual-date", _Form("is in another form of ISO 8601 than the usual one", lambda value: not _is_usual(value))),
-    ("relative", _Form("is a relative path", lambda value: isinstance(value, str) and value.startswith("/"))),
+#: Tolerated forms by their names in the contract: in words, and whether a value has the form.
+_FORMS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
+    ("null", "is null", lambda value: value is None),
+    (
+        "unusual-date",
+        "is in another form of ISO 8601 than the usual one",
+        lambda value: isinstance(value, str) and _USUAL_DATE.match(value) is None,
+    ),
+    ("relative", "is a relative path", lambda value: isinstance(value, str) and value.startswith("/")),
 )

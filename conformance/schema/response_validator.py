@@ -63,18 +63,14 @@ class ResponseValidator:
         operation = self.operation_of(exchange.call.method, exchange.call.path)
         if operation is None:
             return Seen()
-        response = operation.response_to(exchange.status)
+        response, silence = operation.response_to(exchange.status), _silence(operation, exchange)
         if response is None or _is_streamed(operation, exchange):
-            return Seen(unrecognisable=_silence(operation, exchange))
+            return Seen(unrecognisable=silence)
         key = (operation.id, response.status)
         if key not in self._schemas:
             self._schemas[key] = ResponseSchema(operation, response)
         found = self._schemas[key].seen(exchange.status, exchange.body)
-        return (
-            replace(found, unrecognisable=_silence(operation, exchange))
-            if exchange.status == HTTPStatus.NO_CONTENT
-            else found
-        )
+        return replace(found, unrecognisable=silence) if silence else found
 
     def findings(self, exchange: Exchange) -> tuple[Finding, ...]:
         """Return the findings of `seen`."""

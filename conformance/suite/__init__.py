@@ -1,6 +1,6 @@
 """What the tests of the suite share: callers, expectations, request examples and everything else they speak."""
 
-from conformance.contract import Change, ChangeKind, Contract, Operation, Parameter, Version
+from conformance.contract import Change, ChangeKind, Operation, Parameter, Version
 from conformance.contract.changes import ReplacedBy
 from conformance.http.exchange import Exchange
 from conformance.results.record import ItemState, Outcome, Reason
@@ -11,7 +11,6 @@ __all__ = [
     "Actor",
     "Change",
     "ChangeKind",
-    "Contract",
     "Exchange",
     "Fixture",
     "ItemState",

@@ -58,7 +58,7 @@ class Accepted:
             "updateProjectApprovalSettings": self._has_settings,
             "setUpIntegration": lambda call, sent: not self._missing(call, sent),
             "disableIntegration": self._is_unlisted,
-            _RESET: self._is_reset,
+            _RESET: lambda call, _: not self._approved_by(call),
         }
 
     def see(self, exchange: Exchange) -> None:
@@ -101,9 +101,6 @@ class Accepted:
     def _is_unapproved(self, call: Call, _: Any) -> bool:
         number = getattr(call.actor, "id", None)
         return number is None or number not in values_under("id", self._approved_by(call))
-
-    def _is_reset(self, call: Call, _: Any) -> bool:
-        return not self._approved_by(call)
 
     def _approved_by(self, call: Call) -> Any:
         """Return who has approved; None when the status is refused, or is no object, which other tests report."""

@@ -57,14 +57,10 @@ def sent_in_all_forms(prepared: Arranged, caller: Caller) -> list[Answer]:
     forms = [prepared.sent_by(caller), *(call.sent_by(caller) for call in _in_other_forms(prepared))]
     if _may_have_a_part(prepared, caller):
         forms.append(prepared.sent_by(caller_named(_WITH_A_PART)))
-    return [*forms, *(_sent_elsewhere(call, caller) for call in _elsewhere(prepared, caller))]
-
-
-def _sent_elsewhere(call: Prepared, caller: Caller) -> Answer:
-    """Let an actor make a call in another place, and take back what it adds there."""
-    answer = call.sent_by(caller)
-    take_back(call, answer)
-    return answer
+    for call in _elsewhere(prepared, caller):
+        forms.append(call.sent_by(caller))
+        take_back(call, forms[-1])
+    return forms
 
 
 def take_back(call: Prepared, answer: Answer) -> None:

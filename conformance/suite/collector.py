@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -48,7 +49,7 @@ class CheckCollector:
         self._write = write
         self._not_owed = not_owed
         self._settled: set[str] = set()
-        self._written: dict[tuple[str, str], int] = {}
+        self._written: Counter[tuple[str, str]] = Counter()
         self._pending: dict[str, Check] | None = None
         self._lock = threading.RLock()
 
@@ -177,6 +178,5 @@ class CheckCollector:
         return next(reversed((self._pending or {}).values()), None)
 
     def _count(self, requirement: str, what: str) -> int:
-        key = (requirement, what)
-        self._written[key] = self._written.get(key, 0) + 1
-        return self._written[key]
+        self._written[requirement, what] += 1
+        return self._written[requirement, what]

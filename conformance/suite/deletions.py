@@ -84,7 +84,7 @@ class Deletions:
                 self._forget_named(path.rpartition("/")[2])
             elif operation.id not in GONE:
                 # With another name, or another form of the id, it may be the same list.
-                self._forget(operation.area)
+                self._known = {at: known for at, known in self._known.items() if known.area != operation.area}
                 self._learn(operation.id, exchange)
             elif exchange.is_success and call.actor is not None and call.actor.name in operation.served:
                 owner, _, name = path.rpartition("/")
@@ -123,9 +123,6 @@ class Deletions:
         self._made[operation, name] += 1
         if operation in _MAY_SHOW_BELOW:
             self._forget_named(name)
-
-    def _forget(self, area: str) -> None:
-        self._known = {place: known for place, known in self._known.items() if known.area != area}
 
     def _forget_named(self, name: str) -> None:
         self._known = {place: known for place, known in self._known.items() if place[1] != name}

@@ -140,7 +140,7 @@ def cells(table: Mapping[str, str]) -> dict[str, list[str]]:
         (found if is_known(name) else missing).setdefault(requirement, []).append(name)
     for requirement, names in missing.items():
         if requirement in test.declared:
-            detail = "; ".join(test.run.profile.missing((name,)) or f"nobody is {name}" for name in names)
+            detail = "; ".join(test.run.profile.missing(name) or f"nobody is {name}" for name in names)
             test.results.open_question(requirement, Outcome.NOT_TESTED, Reason.PREREQUISITE_MISSING, detail)
     return found
 

@@ -77,9 +77,9 @@ class NotTested(Unseen):
     outcome = Outcome.NOT_TESTED
 
 
-def require_in(profile: Profile, *needs: str) -> None:
+def require_in(profile: Profile, need: str) -> None:
     """Raise NotTested when a profile does not name an actor or fixture that is needed."""
-    missing = profile.missing(needs)
+    missing = profile.missing(need)
     if missing:
         raise NotTested(Reason.PREREQUISITE_MISSING, missing)
 

@@ -51,18 +51,14 @@ class KnownReads:
         """What was read before something was changed that has been put back, each with the parts of the world in it."""
         self._looks: list[_Look] = []
         """Those under way, the innermost last."""
-        self._age = 0
-        self._lock = threading.Lock()
-
-    @property
-    def age(self) -> int:
+        self.age = 0
         """How often everything was forgotten; a read is not kept if this number changed while it ran."""
-        return self._age
+        self._lock = threading.Lock()
 
     def forget(self) -> None:
         """Forget what the running test has read, because it may have changed."""
         with self._lock:
-            self._age += 1
+            self.age += 1
             self._of_test.clear()
 
     def forget_everything(self) -> None:
@@ -94,7 +90,7 @@ class KnownReads:
         if not self._keeps or call.method != "GET" or not exchange.is_success or call.headers or call.raw:
             return
         with self._lock:
-            if age == self._age:
+            if age == self.age:
                 self._of_test[_key(call.actor, call.path, call.query)] = exchange
 
     def of(self, actor: object, path: str, query: Mapping[str, object]) -> Exchange | None:

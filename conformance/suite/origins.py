@@ -68,7 +68,9 @@ def _values(profile: Profile) -> Iterator[_Value]:
     for entries in profile.fixtures.values():
         for entry in entries:
             for name, value in entry.values.items():
-                forms = tuple(form for text in _texts(value) if len(text) >= _SHORTEST for form in _forms(text))
+                # Unchanged, and as JSON writes them.
+                texts = (text for text in _texts(value) if len(text) >= _SHORTEST)
+                forms = tuple(form for text in texts for form in {text, json.dumps(text)[1:-1]})
                 number = (f"{name} = {value}",) * (name in ("id", "iid"))
                 expected, sent = forms * (name in _EXPECTED) + number, forms * (name in _SENT)
                 if expected or sent:
@@ -82,11 +84,6 @@ def _texts(value: Any) -> Iterator[str]:
         yield from (text for inner in value.values() for text in _texts(inner))
     elif isinstance(value, list):
         yield from (text for inner in value for text in _texts(inner))
-
-
-def _forms(text: str) -> set[str]:
-    """Return a text unchanged, and as JSON writes it."""
-    return {text, json.dumps(text)[1:-1]}
 
 
 def _any_in(forms: tuple[str, ...], whole: str) -> bool:

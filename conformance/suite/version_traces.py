@@ -15,7 +15,7 @@ from conformance.http.bodies import object_in, objects_in
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from conformance.contract import Change, Contract, Operation, Requirement, Version
+    from conformance.contract import Contract, Operation, Requirement, Version
     from conformance.http.exchange import Exchange
     from conformance.schema.response_validator import ResponseValidator
     from conformance.target import Profile
@@ -205,17 +205,13 @@ def _items(contract: Contract) -> list[_Item]:
         for place in change.places:
             owner, _, name = place.partition(".")
             what = "" if not name else "per_page" if name in _PAGES else name
-            item = found.setdefault((change.version, what, removal), _item(change, what, removal=removal))
+            item = found.setdefault(
+                (change.version, what, removal), _Item(change.version, what, removal, what or change.item)
+            )
             item.areas.add(contract.requirements[change.requirement].area)
             kept = item.records if owner not in known else item.parameters if name else item.operations
             kept.add(owner)
     return list(found.values())
-
-
-def _item(change: Change, name: str, *, removal: bool) -> _Item:
-    if change.version is None:
-        raise LookupError(change.id)
-    return _Item(change.version, name, removal, name or change.item)
 
 
 def _older(item: _Item) -> str:

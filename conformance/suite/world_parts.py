@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
 from conformance.http.bodies import ABSENT
 from conformance.suite.context import Unmet, current_run
-from conformance.suite.expectations import LONGEST_PAGE, Answer, Caller, parsed
+from conformance.suite.expectations import LONGEST_PAGE, Caller
 from conformance.suite.per_run import PerRun
 from conformance.suite.shown_records import values_under
 from conformance.suite.writes import READING
@@ -144,10 +143,10 @@ def _read(part: WorldPart, reader: Caller, operation: Operation, path: str) -> R
     answer = reader.get(path, page=1, per_page=length) if is_list else reader.get(path)
     if is_list and not operation.paginated and answer.exchange.is_refusal:
         answer = reader.get(path)
-    body = _body(answer)
+    body = answer.exchange.served_json
     if is_list and isinstance(body, list) and len(body) >= length:
         # What comes may be behind a full page.
-        longer = _body(reader.get(path, page=1, per_page=LONGEST_PAGE))
+        longer = reader.get(path, page=1, per_page=LONGEST_PAGE).exchange.served_json
         body = longer if isinstance(longer, list) else body
     entries = None if body is None else _entries(part, body)
     if entries is None:
@@ -155,14 +154,6 @@ def _read(part: WorldPart, reader: Caller, operation: Operation, path: str) -> R
     found = Reading(entries, len(body) if is_list else None, reader, operation, path)
     last_readings()[part] = found
     return found
-
-
-def _body(answer: Answer) -> Any:
-    """Return the content of an answer; None if nobody was served, or it is not JSON."""
-    if answer.is_served:
-        with suppress(ValueError, RecursionError):
-            return parsed(answer.exchange.body)
-    return None
 
 
 def read_again(part: WorldPart, before: Reading) -> Reading | None:

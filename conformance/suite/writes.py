@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from conformance.http.exchange import Exchange
 
 READING = ("GET", "HEAD")
-_NO_ANSWER = (None, HTTPStatus.TOO_MANY_REQUESTS)
 
 
 class Writes:
@@ -35,7 +33,7 @@ class Writes:
         with self._lock:
             self.sent += 1
             self.not_refused += not exchange.is_refusal
-            self.unanswered += exchange.status in _NO_ANSWER
+            self.unanswered += exchange.is_withheld
             if exchange.is_success:
                 self.served.setdefault((call.method, call.path), []).append(time.monotonic())
 

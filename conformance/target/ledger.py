@@ -206,7 +206,8 @@ class Ledger:
         with self._lock:
             if self._is_closed or self._tells([line.get(key) for key in _FOREIGN]):
                 return
-            text = json.dumps(_without_secrets(line, self._secrets), default=str).encode() + b"\n"
+            shown = {key: _masked(value, self._secrets) if key in _FOREIGN else value for key, value in line.items()}
+            text = json.dumps(shown, default=str).encode() + b"\n"
             with self._written_or_never_again():
                 if self._file is None:  # a worker may start before the file exists, but writes later
                     self._file = self._path.open("ab")
@@ -395,11 +396,6 @@ def _sent(call: Call, name: str) -> Any:
 def _last_number(path: str) -> int | None:
     last = path.partition("?")[0].rpartition("/")[2]
     return int(last) if last.isdecimal() else None
-
-
-def _without_secrets(line: Mapping[str, Any], secrets: Mapping[str, str]) -> dict[str, Any]:
-    """Return a line whose secrets, in values from the target or a call, are replaced by their places in the profile."""
-    return {key: _masked(value, secrets) if key in _FOREIGN else value for key, value in line.items()}
 
 
 def _masked(value: Any, secrets: Mapping[str, str]) -> Any:

@@ -244,16 +244,14 @@ class Profile:
             variables=shell_variables(self.named_secrets()),
         )
 
-    def missing(self, needs: tuple[str, ...]) -> str | None:
-        """Name the first of these actors or fixtures that the profile lacks; None when it has all."""
-        for need in needs:
-            singular, at_least = (PLURALS[need], FIXTURE_ROWS[need].least) if need in PLURALS else (need, 1)
-            if need in self.actors or len(self.fixtures.get(singular, ())) >= at_least:
-                continue
-            what = "actor" if need in ACTORS else "fixture"
-            who = ACTORS.get(need) or FIXTURES.get(need, "see `conformance target --example`")
-            return f"{what} '{need}' is not in the target profile ({who})"
-        return None
+    def missing(self, need: str) -> str | None:
+        """Say that the profile lacks an actor or fixture; None when it has it."""
+        singular, at_least = (PLURALS[need], FIXTURE_ROWS[need].least) if need in PLURALS else (need, 1)
+        if need in self.actors or len(self.fixtures.get(singular, ())) >= at_least:
+            return None
+        what = "actor" if need in ACTORS else "fixture"
+        who = ACTORS.get(need) or FIXTURES.get(need, "see `conformance target --example`")
+        return f"{what} '{need}' is not in the target profile ({who})"
 
     def declares(self, feature: str) -> bool:
         """Tell whether the target declares a feature; two features follow from the profile's edition and address.

@@ -5,7 +5,6 @@ A run does not do this.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -62,15 +61,6 @@ def _named_integrations(profile: Profile) -> list[str]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Tried:
-    """An integration that was tried, and what the target showed of it."""
-
-    entry: Fixture
-    put: Exchange
-    shown: dict[str, Any]
-
-
 def _integrations(target: Readings) -> Iterator[Finding]:
     profile = target.profile
     place = profile.first("fuzz_project") or profile.first("project")
@@ -91,19 +81,20 @@ def _integrations(target: Readings) -> Iterator[Finding]:
         )
         return
     set_up = {one.get("slug") for one in target.entries(base, "maintainer") or () if one.get("active") is not False}
-    tried: list[_Tried] = []
+    tried: list[tuple[Fixture, Exchange, dict[str, Any]]] = []
     for entry in entries:
         if entry["slug"] in set_up:
             detail = f"{entry['slug']} is set up on project {place.id} already, and was not tried"
             yield Finding(entry.place, State.NOTE, detail)
         else:
-            tried.append(_try(target, entry, f"{base}/{entry['slug']}"))
-    one_is_taken = any(each.put.is_success for each in tried)
+            tried.append((entry, *_try(target, entry, f"{base}/{entry['slug']}")))
+    one_is_taken = any(put.is_success for _, put, _ in tried)
     for each in tried:
-        yield from _misfit(each, one_is_taken=one_is_taken)
+        yield from _misfit(*each, one_is_taken=one_is_taken)
 
 
-def _try(target: Readings, entry: Fixture, path: str) -> _Tried:
+def _try(target: Readings, entry: Fixture, path: str) -> tuple[Exchange, dict[str, Any]]:
+    """Set an integration up and disable it again; return the answer, and what was shown in between."""
     who, client = target.profile.actors["maintainer"], target.client
     name, value = entry.get("distinctive_name"), entry.get("distinctive_value")
     try:
@@ -114,12 +105,11 @@ def _try(target: Readings, entry: Fixture, path: str) -> _Tried:
         shown = client.send(who, "GET", path).served_object if put.is_success else {}
     finally:
         client.send(who, "DELETE", path)
-    return _Tried(entry, put, flat(shown))
+    return put, flat(shown)
 
 
-def _misfit(tried: _Tried, *, one_is_taken: bool) -> Iterator[Finding]:
+def _misfit(entry: Fixture, put: Exchange, shown: dict[str, Any], *, one_is_taken: bool) -> Iterator[Finding]:
     """Yield the contradictions about one integration. If all are refused, the target may lack the operation."""
-    entry, put = tried.entry, tried.put
     slug, place = entry["slug"], entry.place
     if not put.is_success:
         is_sure = one_is_taken and put.status is not None and put.status < HTTPStatus.INTERNAL_SERVER_ERROR
@@ -128,9 +118,9 @@ def _misfit(tried: _Tried, *, one_is_taken: bool) -> Iterator[Finding]:
         yield Finding(f"{place}.{which}", State.CONTRADICTED if is_sure else State.NOTE, detail)
         return
     name, value = entry.get("distinctive_name"), entry.get("distinctive_value")
-    if name and value is not None and tried.shown and tried.shown.get(name) != value:
+    if name and value is not None and shown and shown.get(name) != value:
         yield Finding(f"{place}.distinctive_name", State.NOTE, f"{slug} does not show {name} as it was set")
-    absent = [event for event in entry.get("events") or () if tried.shown and event not in tried.shown]
+    absent = [event for event in entry.get("events") or () if shown and event not in shown]
     if absent:
         yield Finding(f"{place}.events", State.NOTE, f"{slug} does not show {', '.join(absent)}")
 

@@ -17,8 +17,7 @@ from conformance.contract.bundle import resolve
 from conformance.http.bodies import json_in, records_of
 from conformance.results.grouping import grouped
 from conformance.schema.response_validator import ResponseValidator, pattern_of
-from conformance.versions.har import har_entries
-from conformance.versions.recorded import Recorded, pieces, recorded
+from conformance.versions.har import Recorded, har_entries, pieces, recorded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

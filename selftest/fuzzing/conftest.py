@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.contract import Contract, Operation, Version
-from conformance.fuzzing import Budget, Corpus, DrawnCase
+from conformance.fuzzing.cases import DrawnCase
+from conformance.fuzzing.corpus import Budget, Corpus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

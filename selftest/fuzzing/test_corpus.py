@@ -14,8 +14,8 @@ import pytest
 
 from conformance.contract import Contract, Operation, Version
 from conformance.errors import UsageError
-from conformance.fuzzing import Budget, Corpus, DrawnCase
-from conformance.fuzzing.corpus import FAILED_AT_MOST, FOLDER, corpus_folder, shape
+from conformance.fuzzing.cases import DrawnCase
+from conformance.fuzzing.corpus import FAILED_AT_MOST, FOLDER, Budget, Corpus, corpus_folder, shape
 from conformance.reference.parameters import Parameters
 from selftest.reads import report_of
 

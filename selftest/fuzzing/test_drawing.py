@@ -13,10 +13,10 @@ from hypothesis import settings
 from hypothesis.internal.conjecture.provider_conformance import run_conformance_test
 
 from conformance.contract import Contract, Operation, Version
-from conformance.fuzzing import Budget, CaseAdapter, Corpus, DrawnCase
-from conformance.fuzzing.case_adapter import without_like_mistakes, without_repeated_queries
-from conformance.fuzzing.cases import without_small_steps
+from conformance.fuzzing.case_adapter import CaseAdapter, without_like_mistakes, without_repeated_queries
+from conformance.fuzzing.cases import DrawnCase, without_small_steps
 from conformance.fuzzing.choices import SeededChoices
+from conformance.fuzzing.corpus import Budget, Corpus
 from conformance.suite.arrange import ABSENT, Place
 from conformance.target.profile import Profile, profile_from
 
@@ -67,7 +67,8 @@ def test_another_process_with_other_modules_draws_the_same_cases(contract: Contr
     """Hypothesis also draws constants from loaded modules; a case must not depend on which modules were imported."""
     program = (
         "from pathlib import Path; from conformance.contract import Contract, Version; "
-        "from conformance.fuzzing import Budget, Corpus; contract = Contract.load(); version = Version.parse('17.7'); "
+        "from conformance.fuzzing.corpus import Budget, Corpus; "
+        "contract = Contract.load(); version = Version.parse('17.7'); "
         "operation = next(o for o in contract.operations(version) if o.id == 'updateJobTokenScope'); "
         "cases = Corpus(contract, version, Path('corpus')).cases("
         "operation, 'fuzz', Budget(11, 20, 60)); "

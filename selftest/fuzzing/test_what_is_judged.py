@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from conformance.contract import Contract, Kind, Operation, Version
-from conformance.fuzzing import CaseAdapter, DrawnCase, Mutation
+from conformance.fuzzing.case_adapter import CaseAdapter
+from conformance.fuzzing.cases import DrawnCase, Mutation
 from conformance.fuzzing.coercion import is_beyond_coercion, kind_of, may_be_dropped
 from conformance.suite.arrange import ABSENT
 

@@ -20,7 +20,7 @@ from conformance.target.provisioning.calls import Answer, Body, RefusedError, Wa
 from conformance.target.provisioning.discover import Discovery
 from conformance.target.provisioning.profiles import by_value, profile_data
 from conformance.target.provisioning.sweep import sweep
-from conformance.target.shapes import as_named
+from conformance.target.readings import as_named
 from selftest.target.bench import Bench
 from selftest.target.services import changed
 

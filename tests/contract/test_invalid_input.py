@@ -13,7 +13,7 @@ import pytest
 
 from conformance.fuzzing.coercion import may_be_dropped, shows_value, wrong_values
 from conformance.suite import Outcome, Reason
-from conformance.suite.arrange import UNUSED_ID, Arranged, Prepared, area_of, arranged
+from conformance.suite.arrange import UNUSED_ID, Arranged, Prepared, arranged, requirements_of_unknown
 from conformance.suite.arrange.integrations import has
 from conformance.suite.call_forms import take_back
 from conformance.suite.context import NotTested, current_run, current_test
@@ -383,9 +383,9 @@ def ids_that_are_no_iids(prepared: Arranged) -> tuple[int, ...]:
 
 def naming(operation: Operation) -> Iterator[tuple[Parameter, str | None]]:
     """Parameters that name a thing, each with the requirement that an unknown one is refused."""
-    unknown = area_of(operation).unknown
+    unknown = requirements_of_unknown(operation)
     for parameter in operation.parameters:
-        requirement = unknown.get(f"{operation.id}.{parameter.name}", unknown.get(parameter.name))
+        requirement = unknown.get(parameter.name)
         names_it = parameter.place == "path" and parameter.fixture is not None and takes_integer(parameter)
         if (requirement or names_it) and not is_removed_thing(operation, parameter):
             yield parameter, requirement

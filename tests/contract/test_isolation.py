@@ -15,8 +15,7 @@ from conformance.suite.context import NotTested, Unmet, Violation, current_run, 
 from conformance.suite.derived import caller_named, held_against, is_known, served_caller, standing_in, takes_part
 from conformance.suite.expectations import Caller, Path, given, must, was_not_tested
 from conformance.suite.expectations.words import settles
-from conformance.suite.permissions import Permission, requirements_that_something_stays
-from conformance.suite.world import WorldSnapshot
+from conformance.suite.world import Permission, WorldSnapshot, requirements_that_something_stays
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -20,6 +20,8 @@ from conformance.suite.arrange.approval_rules import (
     group_rules_path,
     in_answer,
     in_list,
+    is_for_anybody,
+    leaves_nobody,
     must_stay,
     other_administrators,
     others_of,
@@ -28,6 +30,7 @@ from conformance.suite.arrange.approval_rules import (
     page_length,
     pages_of,
     standings,
+    update_alone,
 )
 from conformance.suite.arrange.reviews import (
     Rule,
@@ -41,7 +44,6 @@ from conformance.suite.arrange.reviews import (
     unusual_name,
     user_id,
 )
-from conformance.suite.arrange.unnamed_rules import is_for_anybody, leaves_nobody, update_alone
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import (
     Caller,

@@ -5,9 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from conformance.suite.arrange.approval_rules import in_list, other_administrators, own_rule
+from conformance.suite.arrange.approval_rules import (
+    ScalarUpdate,
+    in_list,
+    is_for_anybody,
+    other_administrators,
+    own_rule,
+    update_alone,
+)
 from conformance.suite.arrange.reviews import fresh_name, in_other_case, naming, rule_in
-from conformance.suite.arrange.unnamed_rules import ScalarUpdate, is_for_anybody, update_alone
 from conformance.suite.expectations import Answer, Caller, Path, verifies
 from conformance.suite.load import at_once
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.suite.arrange import ABSENT
-from conformance.suite.arrange.approval_rules import attempt, given_owed, must_be_dropped_or_refused
+from conformance.suite.arrange.approval_rules import attempt, given_owed, is_for_anybody, must_be_dropped_or_refused
 from conformance.suite.arrange.reviews import (
     approvers_named,
     approvers_of,
@@ -20,7 +20,6 @@ from conformance.suite.arrange.reviews import (
     user_id,
     username,
 )
-from conformance.suite.arrange.unnamed_rules import is_for_anybody
 from conformance.suite.expectations import Caller, Path, given, must, observe, project_path, unchanged, verifies
 
 if TYPE_CHECKING:

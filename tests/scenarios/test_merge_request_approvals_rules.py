@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from conformance.suite.arrange import UNUSED_ID
-from conformance.suite.arrange.approval_rules import project_rules_path
+from conformance.suite.arrange.approval_rules import project_rules_path, update_alone
 from conformance.suite.arrange.places import by_full_path
 from conformance.suite.arrange.reviews import (
     approvers_named,
@@ -27,7 +27,6 @@ from conformance.suite.arrange.reviews import (
     username,
 )
 from conformance.suite.arrange.rule_lists import rules_put_back
-from conformance.suite.arrange.unnamed_rules import update_alone
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import (
     Answer,

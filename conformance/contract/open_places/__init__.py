@@ -5,34 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.contract.folders import HOME
 from conformance.contract.yaml_files import read_checked, row_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
+    from collections.abc import Iterable
 
 PAGE = HOME / "docs" / "open-places.md"
 """The page generated from the data, in a checkout."""
-
-_HEAD = """\
-# Where the specification is silent
-
-The specification leaves some things open, and contradicts itself in others. This page lists these places and says how
-the suite treats each of them: what a service may choose without failing, and what is always a failure. What a service
-chooses is *recorded* in the report of a run, and can be compared between two runs.
-
-Danger says how likely a test that ignores the place is to fail a correct service, or to pass a faulty one.
-`conformance explain ID` describes a requirement; requirements marked with \\* are recorded and never judged.
-
-*Varied by* names the legal variants of the reference that choose otherwise at a place (`conformance/proof/variants/`
-describes each). The suite must find no fault in any of them: `python -m conformance.proof.variants FILE` tests all.
-
-Made from `openapi/open-places.yaml` by `python -m conformance.contract.open_places`; change it there.
-"""
-_MARK = "\\*"
 
 
 class Danger(StrEnum):
@@ -69,24 +52,14 @@ def load_open_places(file: Path) -> tuple[OpenPlace, ...]:
 
 def page(places: Iterable[OpenPlace], notes: frozenset[str]) -> str:
     """Return the page as Markdown: a table for each section; `notes` are the requirements that are never judged."""
+    from jinja2 import Environment  # noqa: PLC0415 - slow to load, and only this page needs it
+
     ordered = tuple(places)
-    counts = ", ".join(f"{sum(place.danger is danger for place in ordered)} {danger}" for danger in Danger)
-    varied = sum(bool(place.varied_by) for place in ordered)
-    lines = [f"{len(ordered)} places, by danger: {counts}. {varied} of them are varied."]
-    for where, group in groupby(ordered, key=lambda place: place.where):
-        lines += ["", f"## {where}", "", *_table(group, notes)]
-    return "\n".join((_HEAD, *lines, ""))
-
-
-def _table(places: Iterable[OpenPlace], notes: frozenset[str]) -> Iterator[str]:
-    yield "| place | what is open | what the suite does | danger | varied by | requirements |"
-    yield "|---|---|---|---|---|---|"
-    for place in places:
-        named = "<br>".join(f"`{name}`{_MARK if name in notes else ''}" for name in place.requirements)
-        anchor = f'<a id="{place.id}"></a>{place.id}'
-        varied = "<br>".join(f"`{name}`" for name in place.varied_by) or f"none: {_cell(place.not_varied)}"
-        cells = (anchor, _cell(place.silent_on), _cell(place.treatment), place.danger, varied, named)
-        yield f"| {' | '.join(cells)} |"
+    environment = Environment(autoescape=False, trim_blocks=True, keep_trailing_newline=True)  # noqa: S701 - no HTML
+    environment.filters.update(cell=_cell, named=lambda name: f"`{name}`{_cell('*') if name in notes else ''}")
+    text = Path(__file__).with_name("page.md.j2").read_text(encoding="utf-8")
+    sections = [(where, list(group)) for where, group in groupby(ordered, key=lambda place: place.where)]
+    return environment.from_string(text).render(places=ordered, dangers=Danger, sections=sections)
 
 
 def _cell(text: str) -> str:

@@ -10,9 +10,11 @@ import pkgutil
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from conformance.contract.yaml_files import read_yaml
 from conformance.http.bodies import ABSENT
 from conformance.http.transport import NotSentError
 from conformance.results.record import Outcome, Reason
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ABSENT",
     "UNUSED_ID",
-    "Area",
     "Arranged",
     "Place",
     "Prepared",
@@ -51,10 +52,11 @@ __all__ = [
     "area_of",
     "arranged",
     "has_request_example",
-    "place_for",
+    "requirements_of_unknown",
 ]
 
 
+_UNKNOWN: Mapping[str, Mapping[str, str]] = read_yaml(Path(__file__).with_name("unknown.yaml"))
 #: Actors with a role in the fixtures of the stories. For other fixtures they may have none.
 _AT_HOME = frozenset({"project_bot", "group_bot"})
 
@@ -68,6 +70,11 @@ def _areas() -> Mapping[str, Area]:
             if isinstance(area, Area):
                 found |= dict.fromkeys(area.request_examples, area)
     return MappingProxyType(found)
+
+
+def requirements_of_unknown(operation: Operation) -> Mapping[str, str]:
+    """Return the requirements that an unknown thing is refused, by the parameter of an operation that names it."""
+    return _UNKNOWN.get(operation.id, {})
 
 
 def has_request_example(operation: Operation) -> bool:
@@ -191,10 +198,6 @@ class Arranged:
         self.remember()
         return self.request_example.fill(self.keeper, self.place)
 
-    def unknown(self, name: str) -> str | None:
-        """Return the requirement that an unknown value of a parameter is refused."""
-        return self._area.unknown.get(f"{self.operation.id}.{name}", self._area.unknown.get(name))
-
     def takes(self, name: str) -> bool:
         """Tell whether the called thing has a parameter of this name."""
         return self._area.takes(self.place, name)
@@ -237,8 +240,8 @@ def arranged(operation: Operation, *, aside: bool = False) -> Iterator[Arranged]
     `aside` uses the fixtures that the profile sets aside for random calls. Raise NotTested when the profile lacks
     something. Requirements that all operations verify together are not left open because of this one.
     """
-    run = current_run()
-    area = area_of(operation)
+    run, results = current_run(), current_test().results
+    area, known = area_of(operation), run.contract.requirements
     try:
         if operation.feature and not run.profile.declares(operation.feature):
             raise NotTested(Reason.FEATURE_NOT_DECLARED, f"the target does not declare {operation.feature}")
@@ -247,7 +250,9 @@ def arranged(operation: Operation, *, aside: bool = False) -> Iterator[Arranged]
         _require_there(run, operation)
         absent = run.traces.absent(operation) if run.traces else None
         if absent:
-            _leave_to_the_older_name(run, operation)
+            if any(other.alias_of == operation.id for other in run.validator.operations):
+                # Requirements older than this name are left to the older name, which the target may have.
+                results.settle(name for name in results.declared if known[name].introduced is None)
             raise Unmet(Reason.VERSION, absent)
         made = _made_unless_gone(run, operation, area, place_for(run, operation, aside=aside))
         try:
@@ -255,7 +260,8 @@ def arranged(operation: Operation, *, aside: bool = False) -> Iterator[Arranged]
         finally:
             made.put_back()
     finally:
-        _leave_shared_ones(run, operation)
+        # Others may have shown what all operations verify together.
+        results.settle(name for name in results.declared if known[name].area != operation.area)
 
 
 def _made_unless_gone(run: Run, operation: Operation, area: Area, place: Place) -> Arranged:
@@ -305,16 +311,3 @@ def _require_there(run: Run, operation: Operation) -> None:
             results, answers = current_test().results, [response.requirement for response in operation.responses]
             results.settle(results.declared - {*operation.served.values(), *operation.refused.values(), *answers})
         raise
-
-
-def _leave_to_the_older_name(run: Run, operation: Operation) -> None:
-    """Leave requirements older than this name to the older name, which the target may have."""
-    if any(other.alias_of == operation.id for other in run.validator.operations):
-        results, known = current_test().results, run.contract.requirements
-        results.settle(name for name in results.declared if known[name].introduced is None)
-
-
-def _leave_shared_ones(run: Run, operation: Operation) -> None:
-    """Do not leave open the requirements that all operations verify together, because others may have shown them."""
-    results = current_test().results
-    results.settle(name for name in results.declared if run.contract.requirements[name].area != operation.area)

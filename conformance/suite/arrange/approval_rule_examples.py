@@ -66,10 +66,6 @@ _OF_PROJECT = _Rules("project", "maintainer", project_rules_path, has_branches=T
 # -- groups ------------------------------------------------------------------------------------------------------------
 
 
-def _with_own_rule(caller: Caller, place: Place) -> Values:
-    return {"approval_rule_id": own_rule(caller, _OF_GROUP.of(place))["id"]}
-
-
 def _with_entry(caller: Caller, place: Place) -> Values:
     """Make sure that the list has an entry that names somebody; if that is refused, the test judges it."""
     rules = _OF_GROUP.of(place)
@@ -88,14 +84,14 @@ def _fill_group(caller: Caller, place: Place) -> list[Any]:
 GROUP_RULES = Area(
     keeper=_OF_GROUP.keeper,
     stand_in=lambda owner, place: administrator_of(owner, place.fixture("group")),
-    unknown={
-        "id": "group-approval-rules.unknown-group",
-        "updateGroupApprovalRule.approval_rule_id": "group-approval-rules.update.unknown-rule",
-    },
     request_examples={
         "listGroupApprovalRules": RequestExample(before=_with_entry, fill=_fill_group),
         "createGroupApprovalRule": RequestExample(body=_OF_GROUP.new, state=_OF_GROUP.state, stays=True),
-        "updateGroupApprovalRule": RequestExample(before=_with_own_rule, body=_OF_GROUP.change, state=_OF_GROUP.state),
+        "updateGroupApprovalRule": RequestExample(
+            before=lambda caller, place: {"approval_rule_id": own_rule(caller, _OF_GROUP.of(place))["id"]},
+            body=_OF_GROUP.change,
+            state=_OF_GROUP.state,
+        ),
     },
 )
 
@@ -133,14 +129,6 @@ PROJECT_RULES = Area(
     keeper=_OF_PROJECT.keeper,
     remember=_remember,
     put_back=_put_back,
-    unknown={
-        "listProjectApprovalRules.id": "project-approval-rules.unknown-project",
-        "createProjectApprovalRule.id": "project-approval-rules.unknown-project",
-        "getProjectApprovalRule.id": "project-approval-rules.unknown-project",
-        "updateProjectApprovalRule.id": "project-approval-rules.unknown-project",
-        "getProjectApprovalRule.approval_rule_id": "project-approval-rules.read.unknown-rule",
-        "updateProjectApprovalRule.approval_rule_id": "project-approval-rules.update.unknown-rule",
-    },
     request_examples={
         "listProjectApprovalRules": RequestExample(before=_with_rule, fill=_fill_project),
         "createProjectApprovalRule": RequestExample(

@@ -107,17 +107,15 @@ class Settings:
         others = [replace(self, caller=Caller(current_run(), actor))] if actor not in (None, self.caller.actor) else []
         return [one for one in others if one.caller.get(one.path).is_served]
 
-    def moves(self) -> Iterator[tuple[str, bool]]:
-        """Yield changes that can be sent one by one: each free setting is set to its other value and then back.
+    def moves(self) -> list[tuple[str, bool]]:
+        """Return changes that can be sent one by one: each free setting is set to its other value and then back.
 
         Selective removals are on only while no approvals are kept; the answer to their update is open. Inconclusive
         when there is nothing to change.
         """
-        are_some = False
-        for move in self._moves():
-            are_some = True
-            yield move
-        given(are_some, f"no setting in {self.path} can be changed")
+        found = list(self._moves())
+        given(bool(found), f"no setting in {self.path} can be changed")
+        return found
 
     def _moves(self) -> Iterator[tuple[str, bool]]:
         free, values = self.free(), self.values()
@@ -330,10 +328,6 @@ def _area(
         keeper=keeper,
         remember=lambda caller, place: remembered(settings(caller, place)),
         put_back=lambda caller, place, before: put_back(settings(caller, place), before),
-        unknown={
-            f"{read}.id": f"approval-settings.{level}.read.unknown-{level}",
-            f"{update}.id": f"approval-settings.{level}.update.unknown-{level}",
-        },
         request_examples={
             read: RequestExample(),
             update: RequestExample(before=made_right, state=lambda caller, place: settings(caller, place).entries()),

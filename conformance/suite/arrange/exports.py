@@ -156,9 +156,9 @@ class Export:
             return []
         body = answer.given_json()
         given(isinstance(body, list), f"GET {self.path}/status did not answer an array")
-        if self.relation and len(body) >= SHORTEST_PAGE and self.relation not in marks_in(filter(_is_object, body)):
+        if self.relation and len(body) >= SHORTEST_PAGE and self.relation not in marks_in(records_of(body)):
             body = [*body, *self._asked_for_alone()]
-        found = [entry for entry in body if _is_object(entry) and whole_number(entry.get("status")) is not None]
+        found = [entry for entry in records_of(body) if whole_number(entry.get("status")) is not None]
         self._seen.tells_seconds |= is_told_in_seconds(found)
         self._seen.ended |= {str(entry.get("relation")) for entry in found if has_ended(entry)}
         if self._seen.times_move:
@@ -447,12 +447,12 @@ class Export:
 
     def others(self) -> list[str]:
         """Return the other relations that are finished in one piece, once all are or no more are expected."""
-
-        def are_in_one_piece() -> bool:
-            return all(has_ended(entry) and entry.get("batched") is False for entry in self.entries())
-
         with suppress(Unmet):
-            self._wait(are_in_one_piece, "the end of all relations", sort="others")
+            self._wait(
+                lambda: all(has_ended(entry) and entry.get("batched") is False for entry in self.entries()),
+                "the end of all relations",
+                sort="others",
+            )
         finished = [entry for entry in self.entries() if entry.get("status") == FINISHED]
         return sorted(
             {str(entry.get("relation")) for entry in finished if entry.get("batched") is False} - {self.relation}
@@ -466,7 +466,3 @@ class Export:
 def export_of(caller: Caller, group: Fixture, relation: str) -> Export:
     """Return the export of a group."""
     return Export(caller, group_path(group) / "export_relations", relation)
-
-
-def _is_object(entry: Any) -> bool:
-    return isinstance(entry, dict)

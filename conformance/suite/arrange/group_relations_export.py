@@ -88,11 +88,6 @@ def _file(place: Place) -> Values:
 
 AREA = Area(
     keeper="owner",
-    unknown={
-        "scheduleGroupRelationsExport.id": "group-relations-export.schedule.unknown-group",
-        "getGroupRelationsExportStatus.id": "group-relations-export.status.unknown-group",
-        "downloadGroupRelationsExport.id": "group-relations-export.download.unknown-group",
-    },
     request_examples={
         "scheduleGroupRelationsExport": RequestExample(
             before=_in_one_piece,

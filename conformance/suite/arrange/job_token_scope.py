@@ -247,8 +247,8 @@ class _Listed:
         """Restore the list and leave the limit on, because without it an entry may be neither added nor removed."""
         self.allowlist.bring_back(caller, place.fixture("project"), before["list"])
 
-    def area(self, listing: str, adding: str, removing: str, *, unknown_target: str) -> Area:
-        """Return the request examples of the list; `unknown_target` is the requirement that none is added."""
+    def area(self, listing: str, adding: str, removing: str) -> Area:
+        """Return the request examples of the list."""
         present, parameter = self.allowlist.present, self.allowlist.parameter
         added = ReadBack(requirement=lambda _: present, lists={parameter: "id"})
         return Area(
@@ -256,7 +256,6 @@ class _Listed:
             remember=self.remember,
             put_back=self.put_back,
             undo=self.undo,
-            unknown={"id": "job-token-scope.unknown-project", f"{adding}.{parameter}": unknown_target},
             request_examples={
                 listing: RequestExample(before=self.with_entry, fill=self.fill),
                 adding: RequestExample(before=self.without_entry, state=self.state, read_back=added),
@@ -298,7 +297,6 @@ SETTINGS = Area(
     keeper="maintainer",
     remember=_remember_limit,
     put_back=_put_back_limit,
-    unknown={"id": "job-token-scope.unknown-project"},
     request_examples={
         "getJobTokenScope": RequestExample(),
         "updateJobTokenScope": RequestExample(
@@ -314,12 +312,10 @@ PROJECT_LIST = _Listed(PROJECTS).area(
     "listJobTokenAllowlist",
     "addProjectToJobTokenAllowlist",
     "removeProjectFromJobTokenAllowlist",
-    unknown_target="job-token-scope.allowlist.add.unknown-target",
 )
 
 GROUP_LIST = _Listed(GROUPS).area(
     "listJobTokenGroupsAllowlist",
     "addGroupToJobTokenAllowlist",
     "removeGroupFromJobTokenAllowlist",
-    unknown_target="job-token-scope.groups-allowlist.add.unknown-target",
 )

@@ -176,42 +176,10 @@ def _put_back(keeper: Caller, place: Place, before: Mapping[str, Any]) -> None:
         forbid_override_again(keeper, _rules(place)).given_served()
 
 
-def _is_updated(sent: Mapping[str, Any]) -> str:
-    """Return the requirement that a rule stores what was sent."""
-    return f"merge-request-approvals.rules.update.{'name' if 'name' in sent else 'approvals-required'}"
-
-
-def _unknown() -> Mapping[str, str]:
-    """Return the requirements that refuse an unknown project, merge request or rule, by operation and parameter."""
-    prefix = "merge-request-approvals"
-    reading = (
-        "getMergeRequestApprovals",
-        "getMergeRequestApprovalState",
-        "listMergeRequestApprovalRules",
-        "getMergeRequestApprovalRule",
-    )
-    changing = ("createMergeRequestApprovalRule", "updateMergeRequestApprovalRule")
-    approving = ("approveMergeRequest", "unapproveMergeRequest")
-    kinds = {"reading": reading, "changing-rules": changing, "approving": approving}
-    merge_requests = {
-        f"{operation}.merge_request_iid": f"{prefix}.unknown-merge-request.{kind}"
-        for kind, operations in kinds.items()
-        for operation in operations
-    }
-    everywhere = (*reading, *changing, *approving, "resetMergeRequestApprovals")
-    return {
-        **{f"{operation}.id": f"{prefix}.unknown-project" for operation in everywhere},
-        **merge_requests,
-        "getMergeRequestApprovalRule.approval_rule_id": f"{prefix}.rules.read-one.unknown-rule",
-        "updateMergeRequestApprovalRule.approval_rule_id": f"{prefix}.rules.update.unknown-rule",
-    }
-
-
 AREA = Area(
     keeper="maintainer",
     remember=_remember,
     put_back=_put_back,
-    unknown=_unknown(),
     request_examples={
         "getMergeRequestApprovals": RequestExample(before=_approved),
         "getMergeRequestApprovalState": RequestExample(before=_approved),
@@ -227,7 +195,11 @@ AREA = Area(
             before=_own_rule,
             instead={"approvals_required": MANY + 1},
             state=_rules_state,
-            read_back=rule_read_back(_is_updated),
+            read_back=rule_read_back(
+                lambda sent: (
+                    f"merge-request-approvals.rules.update.{'name' if 'name' in sent else 'approvals-required'}"
+                )
+            ),
         ),
         "deleteMergeRequestApprovalRule": RequestExample(before=_own_rule, state=_rules_state),
         "approveMergeRequest": RequestExample(

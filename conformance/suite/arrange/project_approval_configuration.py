@@ -127,10 +127,6 @@ def _bring(change: Callable[[dict[str, Any]], Answer], now: Mapping[str, Any], w
                 break
 
 
-def _path(place: Place) -> Path:
-    return project_path(place.fixture("project")) / "approvals"
-
-
 def _changed_path(keeper: Caller, place: Place) -> Path:
     """Return the path of a configuration that no group locks, if there is one: a locked one need not change."""
     return project_path(an_unlocked_project_if_read(keeper, place.fixture("project"))) / "approvals"
@@ -151,7 +147,7 @@ def _still_there(keeper: Caller, place: Place) -> Values:
     given(keeper.target_declares("approval_configuration"), "the profile says that the configuration is not read")
     version = keeper.target_version
     removal_reached = version is None or version >= REMOVAL
-    gone = removal_reached and keeper.get(_path(place)).status in GONE
+    gone = removal_reached and keeper.get(Configuration(keeper, place.fixture("project")).path).status in GONE
     given(not gone, NO_LONGER_READ)
     return {}
 
@@ -184,10 +180,6 @@ def _remember(keeper: Caller, place: Place) -> Mapping[str, Any] | None:
     return _configuration(keeper, place) if keeper.get(_changed_path(keeper, place)).is_served else None
 
 
-def _change(_: Place) -> dict[str, Any]:
-    return dict(_EXAMPLE)
-
-
 def _may_be_locked(keeper: Caller, project: Fixture) -> bool:
     """Tell whether the setting is locked, or the keeper of the configuration cannot see whether it is."""
     with suppress(Unmet):
@@ -205,12 +197,11 @@ AREA = Area(
     keeper="maintainer",
     remember=_remember,
     put_back=_put_back,
-    unknown={"id": "project-approval-configuration.unknown-project"},
     request_examples={
         "getProjectApprovalConfiguration": RequestExample(before=_still_there),
         "updateProjectApprovalConfiguration": RequestExample(
             before=_able_to_change,
-            body=_change,
+            body=lambda _: dict(_EXAMPLE),
             state=_configuration,
             read_back=ReadBack(
                 requirement=lambda _: "project-approval-configuration.change.stored",

@@ -124,8 +124,6 @@ class Area:
     """Restores the remembered state; what cannot be restored is left."""
     undo: Callable[[Caller, Place, Any], None] | None = None
     """Undoes one call before the next one, if that is less than the complete restoring at the end."""
-    unknown: Mapping[str, str] = field(default_factory=dict)
-    """Parameter that names a thing -> the requirement that an unknown thing is refused."""
     takes: Callable[[Place, str], bool] = lambda _, __: True
     """Whether the called thing has a parameter of this name, if the things that an operation is called on differ."""
     stand_in: Callable[[Caller, Place], Caller] = lambda caller, _: caller

@@ -218,7 +218,8 @@ def created(writer: Caller, rules: Path, **body: Any) -> Rule:
     Name and approvals_required are filled in, and an approver too if nobody is named.
     """
     named = {} if body.keys() & {"user_ids", "usernames", "group_ids"} else naming(writer)
-    wanted = {"name": fresh_name(), "approvals_required": _usual_number(rules), **named, **body}
+    usual = MANY if "/merge_requests/" in rules else 2
+    wanted = {"name": fresh_name(), "approvals_required": usual, **named, **body}
     answer = writer.post(rules, wanted)
     if answer.exchange.is_refusal and is_put_back(rules) and let_override(writer, rules) is not None:
         answer = writer.post(rules, wanted)
@@ -233,10 +234,6 @@ def created_named(writer: Caller, rules: Path, name: str, **body: Any) -> Rule:
     with suppress(Unmet):
         return created(writer, rules, name=name, **body)
     return created(writer, rules, **body)
-
-
-def _usual_number(rules: Path) -> int:
-    return MANY if "/merge_requests/" in rules else 2
 
 
 def naming(caller: Caller) -> dict[str, list[int]]:

@@ -8,7 +8,7 @@ nothing verifies nothing.
 from conformance.http.bodies import parsed
 from conformance.suite.expectations.answers import Answer
 from conformance.suite.expectations.callers import WITH_CHARSET, Caller, Path, group_path, named_otherwise, project_path
-from conformance.suite.expectations.listings import LONGEST_PAGE, Listing, WholeListing, first_page
+from conformance.suite.expectations.listings import LONGEST_PAGE, Listing, first_page
 from conformance.suite.expectations.words import (
     does_not_apply,
     eventually,
@@ -35,7 +35,6 @@ __all__ = [
     "Caller",
     "Listing",
     "Path",
-    "WholeListing",
     "does_not_apply",
     "eventually",
     "first_page",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Self
 
-from conformance.http.bodies import ABSENT, json_in, parsed
+from conformance.http.bodies import ABSENT, object_in, parsed
 from conformance.http.redaction import beginning
 from conformance.results.record import Reason
 from conformance.suite.context import Unmet, Violation, current_run, current_test
@@ -202,8 +202,8 @@ class Answer:
 
 def _require_number_to_be_taken(exchange: Exchange) -> None:
     """Raise Unmet when a rule was refused only for its number of approvals, because the text sets no bounds to that."""
-    call, wanted = exchange.call, json_in(exchange.call.body or b"")
-    number = wanted.get(_NUMBER) if isinstance(wanted, dict) else None
+    call, wanted = exchange.call, object_in(exchange.call.body)
+    number = wanted.get(_NUMBER)
     if (
         exchange.status not in _REFUSED
         or not isinstance(number, int)

@@ -54,7 +54,9 @@ def verifies(*requirements: str, go_on: bool = False, elsewhere: Collection[str]
         if not go_on:
             raise
     except (Unmet, NotTested) as unseen:
-        _leave_open(test, requirements, unseen, elsewhere)
+        test.results.settle(elsewhere)
+        for requirement in [name for name in requirements if name not in elsewhere]:
+            test.results.open_question(requirement, unseen.outcome, unseen.reason, unseen.detail, unseen.waits_for)
         # A story that goes on needs an answer, whatever it says; an absent operation is not even called.
         if not go_on or isinstance(unseen, OperationAbsent):
             raise
@@ -86,14 +88,6 @@ def _blame(test: TestContext, requirements: tuple[str, ...], violation: Violatio
         raise Unmet(Reason.VERSION, str(excuses[0])) from violation
     if None in excuses and go_on:
         test.fail_softly(f"{', '.join(requirements)}: {violation}")
-
-
-def _leave_open(
-    test: TestContext, requirements: tuple[str, ...], unseen: Unmet | NotTested, elsewhere: Collection[str]
-) -> None:
-    test.results.settle(elsewhere)
-    for requirement in [name for name in requirements if name not in elsewhere]:
-        test.results.open_question(requirement, unseen.outcome, unseen.reason, unseen.detail, unseen.waits_for)
 
 
 @contextmanager

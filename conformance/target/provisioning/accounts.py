@@ -85,7 +85,7 @@ class Accounts:
             self.calls.see_lag(wanted.look_up)
         if name == "admin":
             self._require_administrator(int(user["id"]))
-        token = self._token(name, int(user["id"]))
+        token = self.token(name, int(user["id"]))
         if name == "admin" and self._is_told_to_be_none(token):
             token = self._token_of_administrator(name, int(user["id"]))
         return Person(int(user["id"]), str(user["username"]), token, password)
@@ -135,12 +135,11 @@ class Accounts:
                 return require_ours(entry, f"The user {username}")
         return None
 
-    def second_token(self, name: str, person: Person) -> str:
-        """Return another token of a user than the first one; raise RefusedError when the target makes none."""
-        return self._token(name, person.id, kind="second_token")
+    def token(self, name: str, user_id: int, kind: str = "token") -> str:
+        """Return a token of a user: the known one if it is still valid, or a new one; `kind` tells it from another.
 
-    def _token(self, name: str, user_id: int, kind: str = "token") -> str:
-        """Return a token of a user: the known one if it is still valid, or a new one."""
+        Raise RefusedError when there is none.
+        """
         variable = self.names.secret(name, kind)
         known = self.secrets.get(variable)
         if known and self.calls.get(known, "/user").entry.get("id") == user_id:

@@ -18,7 +18,7 @@ from conformance.http.bodies import ABSENT, json_in
 from conformance.http.client import Client, TargetGoneError
 from conformance.http.exchange import NOT_THERE, next_page
 from conformance.target.profile import Actor
-from conformance.target.shapes import as_named
+from conformance.target.readings import as_named
 
 if TYPE_CHECKING:
     from conformance.target.provisioning.files import Made

@@ -72,7 +72,9 @@ class Contents:
                 )
             )
             if is_renamed:
-                found = self._renamed(found, f"{path}/merge_requests/{found['iid']}", author, texts)
+                own = f"{path}/merge_requests/{found['iid']}"
+                self.calls.put(author, own, texts)  # which a target may refuse
+                found = self.calls.find(self.administrator, own) or found
         if not found.get("sha"):
             found = self.calls.until(partial(self._with_head, f"{path}/merge_requests/{found['iid']}")) or found
         heads = {}
@@ -80,11 +82,6 @@ class Contents:
             found, former = self._pushed_to(found, path, _branch_name(name))
             heads = {"former_sha": former, "target_sha": self._tip(path, project["default_branch"]).get("id")}
         return {**found, **heads, "project_id": project["id"]}
-
-    def _renamed(self, opened: Entry, own: str, token: str, texts: Mapping[str, str]) -> Entry:
-        """Return a merge request as it is shown after a change of its texts, which a target may refuse."""
-        self.calls.put(token, own, texts)
-        return self.calls.find(self.administrator, own) or opened
 
     def _pushed_to(self, opened: Entry, path: str, branch: str) -> tuple[Entry, Any]:
         """Return a merge request after one more commit, as soon as it shows this; unchanged when it cannot be pushed.

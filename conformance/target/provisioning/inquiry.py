@@ -82,8 +82,13 @@ def completes(calls: Calls, token: str) -> bool:
 
 def asks_for_password(calls: Calls, token: str, project: int) -> bool:
     """Tell whether a project shows that it asks approvers for their passwords."""
-    values = (calls.get(token, f"/projects/{project}/{place}").entry.get(_ASKS) for place in _ASKING)
-    return any(value is True or (isinstance(value, dict) and value.get("value") is True) for value in values)
+    return any(is_on(calls, token, f"/projects/{project}/{place}", _ASKS) for place in _ASKING)
+
+
+def is_on(calls: Calls, token: str, path: str, name: str) -> bool:
+    """Tell whether a setting is shown as on, by itself or as the value of a record."""
+    value = calls.get(token, path).entry.get(name)
+    return value is True or (isinstance(value, dict) and value.get("value") is True)
 
 
 def exported_relation(calls: Calls, token: str, group: int) -> str | None:

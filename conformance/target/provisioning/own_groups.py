@@ -154,7 +154,9 @@ class _Groups:
 
     def _group(self, name: str, outer: Entry) -> Entry:
         what = name.replace("_", " ")
-        stem, end = f"{self._prefix}-{what.replace(' ', '-')}-", f"-{self._world}"
+        # The mark of the run is on the project, and keeps other runs away.
+        world = (self.profile.first("project") or self.group).id
+        stem, end = f"{self._prefix}-{what.replace(' ', '-')}-", f"-{world}"
         above = f"{outer['full_path']}/" if outer else ""
         stayed = self._stayed(re.compile(re.escape(above + stem) + "[^/]*" + re.escape(end)), stem)
         if stayed is not None:
@@ -179,11 +181,6 @@ class _Groups:
         if not outer:
             self._let_in(made)
         return made
-
-    @property
-    def _world(self) -> int:
-        """The id of the project with the run's mark, which keeps other runs away; without a project, of the group."""
-        return (self.profile.first("project") or self.group).id
 
     def _stayed(self, path: re.Pattern[str], search: str) -> Entry | None:
         """Return the group that an earlier run made here, if it cannot be removed."""

@@ -52,15 +52,13 @@ def profile_data(order: Order, done: Provisioned, hide: Hide = by_variable, **mo
 
 
 def _actors(world: World, hide: Hide) -> Data:
-    return {name: actor_of(world, name, hide) for name in ACTORS if name in world.people}
-
-
-def actor_of(world: World, name: str, hide: Hide) -> Data:
-    """Return an actor of a world."""
-    person, secret = world.people[name], world.names.secret
-    password = {"password": hide(secret(name, "password"), person.password)} if person.password else {}
-    token = hide(secret(name, "token"), person.token)
-    return {"id": person.id, "username": person.username, "token": token, **password}
+    found: Data = {}
+    for name in (name for name in ACTORS if name in world.people):
+        person, secret = world.people[name], world.names.secret
+        password = {"password": hide(secret(name, "password"), person.password)} if person.password else {}
+        token = hide(secret(name, "token"), person.token)
+        found[name] = {"id": person.id, "username": person.username, "token": token, **password}
+    return found
 
 
 def _exported(world: World) -> dict[str, Data]:

@@ -81,7 +81,11 @@ def without_secrets(data: Data, prefix: str, secrets: Secrets) -> Data:
     address.
     """
     worlds = [data, *data.get("worlds", ())]
-    hidden = [_world(world, Names(prefix, number), secrets) for number, world in enumerate(worlds, start=1)]
+    hidden = [
+        {part: hiding.of(world.get(part, {}), ()) for part in ("actors", "fixtures")}
+        for number, world in enumerate(worlds, start=1)
+        for hiding in [_Hiding(Names(prefix, number), secrets)]
+    ]
     around = _Hiding(Names(prefix, 1), secrets)
     return {
         **data,
@@ -102,11 +106,6 @@ def without_password(data: Data, prefix: str, secrets: Secrets) -> Data:
     before, after = (urlsplit(url).netloc for url in (data["base_url"], hidden))
     replaced: Data = with_values(data, lambda one: one.replace(before, after) if isinstance(one, str) else one)
     return replaced
-
-
-def _world(world: Data, names: Names, secrets: Secrets) -> Data:
-    hiding = _Hiding(names, secrets)
-    return {part: hiding.of(world.get(part, {}), ()) for part in ("actors", "fixtures")}
 
 
 @dataclass(frozen=True)

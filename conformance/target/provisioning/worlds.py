@@ -23,7 +23,7 @@ from conformance.target.provisioning.calls import (
 )
 from conformance.target.provisioning.contents import SIGNS, Contents
 from conformance.target.provisioning.draft import PATHS
-from conformance.target.provisioning.inquiry import exported_relation
+from conformance.target.provisioning.inquiry import exported_relation, is_on
 
 if TYPE_CHECKING:
     from conformance.target.provisioning.blueprint import BotToken, Names, Place, Protection
@@ -119,8 +119,14 @@ class World:
             (
                 "labels and settings",
                 [
-                    *(self._step(title, self._label, title, colour) for title, colour in plan.labels.items()),
-                    *(self._step(one, self._inner_label, one, colour) for one, colour in plan.inner_labels.items()),
+                    *(
+                        self._step(title, self._label, "export_group", self.labels, title, colour)
+                        for title, colour in plan.labels.items()
+                    ),
+                    *(
+                        self._step(title, self._label, "inner_export_group", self.inner_labels, title, colour)
+                        for title, colour in plan.inner_labels.items()
+                    ),
                     *(self._step(title, self._milestone, title) for title in plan.milestones),
                     self._step("password_merge_request", self._ask_for_password),
                     self._step("branch_rule_group", self._branch_rule),
@@ -156,7 +162,7 @@ class World:
 
     def _have_second_token(self) -> None:
         with suppress(RefusedError):
-            self.second_token = self.accounts.second_token("developer", self.people["developer"])
+            self.second_token = self.accounts.token("developer", self.people["developer"].id, kind="second_token")
 
     def _bot(self, bot: BotToken) -> None:
         place = (self.projects if bot.kind == "project" else self.groups)[bot.place]
@@ -315,11 +321,8 @@ class World:
         make(wanted)
         return shown
 
-    def _label(self, title: str, colour: str) -> None:
-        self.labels.append(self._in_group("export_group", "labels", "name", title, {"color": colour}))
-
-    def _inner_label(self, title: str, colour: str) -> None:
-        self.inner_labels.append(self._in_group("inner_export_group", "labels", "name", title, {"color": colour}))
+    def _label(self, group: str, titles: list[str], title: str, colour: str) -> None:
+        titles.append(self._in_group(group, "labels", "name", title, {"color": colour}))
 
     def _milestone(self, title: str) -> None:
         # A text of two lines must stay on one line of the export file.
@@ -344,10 +347,10 @@ class World:
         )
         tried = [(token, *way) for way in ways for token in tokens]
         told = [way for way in tried if way[-1] != _REAUTHENTICATION]
-        self.asks_for_password = any(self._is_on(token, place, name) for token, _, place, name in told)
+        self.asks_for_password = any(is_on(self.calls, token, place, name) for token, _, place, name in told)
         for token, method, place, name in () if self.asks_for_password else tried:
             answer = self.calls.send(token, method, place, {name: True})
-            if (answer.is_served and answer.entry.get(name) is True) or self._is_on(token, place, name):
+            if (answer.is_served and answer.entry.get(name) is True) or is_on(self.calls, token, place, name):
                 # A service may ask approvers to log in again without asking for a password.
                 self.asks_for_password = name != _REAUTHENTICATION or self._refuses_without_password(path)
             if self.asks_for_password:
@@ -403,10 +406,6 @@ class World:
             self.completions[name] = path
         elif is_through_group:
             self.calls.put(owner, f"/projects/{project['id']}", {"duo_features_enabled": True})
-
-    def _is_on(self, token: str, path: str, name: str) -> bool:
-        value = self.calls.get(token, path).entry.get(name)
-        return value is True or (isinstance(value, dict) and value.get("value") is True)
 
 
 def _one_by_one(steps: Sequence[Step]) -> None:
