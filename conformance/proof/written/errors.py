@@ -112,7 +112,7 @@ def refused_update_is_done(service: Service) -> None:
     )
 
 
-@fault("errors.refusal.changes-nothing", operation="addProjectToJobTokenAllowlist")
+@fault("job-token-scope.authorization.changing-allowlist-below-maintainer")
 def refused_addition_takes_the_newest_entry_off(service: Service) -> None:
     """A developer who may not let a project in by that takes the project off the allowlist that was let in last."""
     scopes, require = service.job_token_scope.scopes, service.access.require

@@ -116,7 +116,7 @@ def change_gives_the_others_its_branches(service: Service) -> None:
     spread_to_others(service, service.project_approval_rules, "update_rule", "protected_branches")
 
 
-@fault("project-approval-rules.update.leaves-other-rules")
+@fault("project-approval-rules.update.applies-to-all-protected-branches")
 def change_gives_the_others_its_flag(service: Service) -> None:
     """Whether a changed rule applies to all protected branches is so for every other rule of the project."""
     spread_to_others(service, service.project_approval_rules, "update_rule", "applies_to_all_protected_branches")
