@@ -225,8 +225,8 @@ class Rules(Model):
         self.start()
         for number, named, groups in ((4, [0, 1], self.groups), (5, [0], []), (4, [1], [])):
             self.make(0, 0, self.body(number, named, groups))
-        for number in (5, 4):
-            self.change(0, 0, self.own[0][2], number, [0])
+        for number, groups in ((5, self.groups), (4, [])):
+            self.change(0, 0, self.own[0][2], self.body(number, [0], groups))
         self.remove(0, 0, self.own[0][1])
 
     @precondition(lambda self: all(len(own) < MOST_RULES for own in self.own))
@@ -252,11 +252,10 @@ class Rules(Model):
     @rule(who=PAIR, data=st.data(), number=NUMBERS, named=SOME_OF_PAIR)
     def update(self, who: int, data: st.DataObject, number: int, named: list[int]) -> None:
         place, target = data.draw(st.sampled_from(self.all_own()))
-        self.change(who, place, target, number, named)
+        self.change(who, place, target, self.body(number, named))
 
-    def change(self, who: int, place: int, target: int, number: int, named: list[int]) -> None:
+    def change(self, who: int, place: int, target: int, sent: dict[str, Any]) -> None:
         self.go_on_at(place)
-        sent = self.body(number, named)
         self.callers[who].put(self.lists[place] / target, sent).given_served()
         self.model[place][target] = as_essence(sent)
         values = (
