@@ -272,11 +272,13 @@ def test_usernames_name_users_beside_those_named_by_number(
     sent = {"user_ids": [third], "usernames": [username(approver)], "group_ids": []}
     with verifies("project-approval-rules.versions.usernames", "project-approval-rules.update.usernames"):
         body = {"name": fresh_name(), "approvals_required": 1, **sent}
+        others = others_of(maintainer, project_rules, rule["id"])
         changed = maintainer.put(project_rules / rule["id"], body).must_be_served()
         for reading in (in_answer(changed), by_id(maintainer, project_rules, rule["id"])):
             reading.must_name(users=[first])
     with verifies("project-approval-rules.update.user-ids-and-usernames"):
         by_id(maintainer, project_rules, rule["id"]).must_name_only(users=[first, third])
+        must_stay(maintainer, project_rules, others)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

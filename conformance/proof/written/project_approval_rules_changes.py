@@ -26,6 +26,7 @@ from conformance.proof.written.approval_rules import (
     any_text_is_the_last,
     created_everywhere,
     names_twice,
+    others_of,
     spread_to_others,
     stored,
     unknown_is_the_usual,
@@ -120,6 +121,17 @@ def change_gives_the_others_its_branches(service: Service) -> None:
 def change_gives_the_others_its_flag(service: Service) -> None:
     """Whether a changed rule applies to all protected branches is so for every other rule of the project."""
     spread_to_others(service, service.project_approval_rules, "update_rule", "applies_to_all_protected_branches")
+
+
+@fault("project-approval-rules.update.user-ids-and-usernames")
+def change_by_username_gives_the_others_its_users(service: Service) -> None:
+    """The users of a rule that is changed by usernames become those of every other rule of the project."""
+
+    def spread(rule: Any, _: Any, __: Any, wanted: Any, *___: Any) -> None:
+        for other in others_of(service, rule) if wanted.usernames else ():
+            stored(service)[other.id] = replace(other, users=rule.users)
+
+    afterwards(service.project_approval_rules, "update_rule", spread)
 
 
 @fault("project-approval-rules.update.user-ids")
