@@ -15,6 +15,7 @@ import pytest
 
 from conformance import reports
 from conformance.contract import NEWEST, OLDEST, Contract, Version
+from conformance.runner import collection_hooks
 from conformance.runner import plugin as pytest_plugin
 from conformance.runner.collection import suite_tests
 from conformance.runner.location import suite_arguments
@@ -69,8 +70,10 @@ def _collecting_once() -> Iterator[None]:
         return found
 
     with (
-        mock.patch.object(pytest_plugin, "suite_tests", read),
-        mock.patch.object(pytest_plugin, "all_tests", return_value=found),
+        mock.patch.object(collection_hooks, "suite_tests", read),
+        mock.patch.object(collection_hooks, "all_tests", return_value=found),
+        # Which files hold the selected tests would be asked before any are known.
+        mock.patch.object(collection_hooks, "_selects_few", return_value=False),
     ):
         yield
 

@@ -50,7 +50,7 @@ def test_the_completion_endpoint_takes_the_token_in_either_header(owner: Caller,
             if other is not None and complete(anonymous, **{"PRIVATE-TOKEN": other.token}).is_served:
                 complete(anonymous, Authorization=f"Bearer {other.token}").must_be(200)
     with verifies("authentication.unknown-bearer-on-completions"):
-        # A token must match as a whole: an extended one, a shortened one or one in other case was never issued.
-        for unknown in (UNKNOWN_TOKEN, f"{token}x", token[:-1], *({token.swapcase()} - {token})):
-            refused = complete(anonymous, Authorization=f"Bearer {unknown}").must_be_refused(beside=served)
+        # A token must match as a whole: none, an extended one, a shortened one or one in other case was never issued.
+        for unknown in ("", UNKNOWN_TOKEN, f"{token}x", token[:-1], *({token.swapcase()} - {token})):
+            refused = complete(anonymous, Authorization=f"Bearer {unknown}".strip()).must_be_refused(beside=served)
             must("choices" not in refused.exchange.body.decode("utf-8", "replace"), "no completion", "choices")

@@ -36,6 +36,8 @@ DEEP = ("subgroup_project", "inner_project")
 
 # Any number of seconds since 1970 from 2001 to 5138; the same in milliseconds is far above.
 SECONDS = range(10**9, 10**11)
+#: Makes some ten thousand characters of a short line, as a file of source code may have.
+LINES = 1500
 
 # Completions are rate-limited by user, and a backend may charge for them: every story makes as few as possible, and
 # calls as the owner, while the tests derived from the contract call as the maintainer.
@@ -73,9 +75,9 @@ def test_what_a_completion_needs_is_enough(owner: Caller) -> None:
     ):
         result = must_be_a_result(answer)
     with verifies("code-completion.completion.answered", go_on=True):
-        # Names and contents are texts in any script; what a backend does with rare ones is up to it.
+        # Names and contents are texts in any script and of any length; what a backend does with rare ones is up to it.
         complete(
-            owner, current_file={"file_name": "src/grüße_你好.py", "content_above_cursor": "# 你好 😀\n"}
+            owner, current_file={"file_name": "src/grüße_你好.py", "content_above_cursor": "# 你好 😀\n" * LINES}
         ).must_not_break()
         complete(owner, current_file={})  # it is refused, and that must not spoil the next one
         complete(
@@ -170,12 +172,12 @@ WRONG: Mapping[str, tuple[Any, ...]] = {
     "code-completion.request.current-file.is-object": ({"current_file": "greeting.py"},),
     "code-completion.request.file-name.is-required": (
         {"current_file": {"content_above_cursor": FILE["content_above_cursor"]}},
-        {"current_file": {"content_above_cursor": FILE["content_above_cursor"]}, "intent": "completion"},
+        {"current_file": {"content_above_cursor": FILE["content_above_cursor"]}, "stream": True},
     ),
     "code-completion.request.file-name.is-string": (completion(current_file={**FILE, "file_name": NO_TEXT}),),
     "code-completion.request.content-above-cursor.is-required": (
         {"current_file": {"file_name": FILE["file_name"]}},
-        {"current_file": {"file_name": FILE["file_name"]}, "intent": "generation"},
+        {"current_file": {"file_name": FILE["file_name"]}, "intent": "generation", "stream": True},
     ),
     "code-completion.request.content-above-cursor.is-string": (
         completion(current_file={**FILE, "content_above_cursor": NO_TEXT}),

@@ -15,6 +15,7 @@ from conformance.suite.arrange import UNUSED_ID
 from conformance.suite.arrange.approval_rules import (
     FLAG,
     administrator_of,
+    approvers_by_turns,
     given_declared,
     given_owed,
     group_rules_path,
@@ -85,7 +86,7 @@ def test_a_created_rule_is_answered_and_listed(
     before = standings(admin_of_group, group_rules)
     users, groups = and_more(user_id(approver), approver_group.id)
     # Which characters a name may have is open; an accepted name is stored.
-    for name in (f"{unusual_name()} {LONG}", fresh_name()):
+    for name in (f"{unusual_name()} 🚀 {LONG}", f"{unusual_name()} {LONG}", fresh_name()):
         values = {"name": name, "approvals_required": 3, "rule_type": "regular"}
         answer = admin_of_group.post(group_rules, {**values, "user_ids": users, "group_ids": groups})
         if answer.is_served:
@@ -231,11 +232,11 @@ def other_number(rule: Rule) -> int:
 
 
 def test_a_change_of_a_rule_leaves_the_others(admin_of_group: Caller, group_rules: Path, group_rule: Rule) -> None:
-    """With two rules of the suite: the unchanged one could be mistaken for the changed one, the older for the newer."""
+    """One could be mistaken for the other. Each gets its own approvers, as what both share shows those of the other."""
     other = own_rule(admin_of_group, group_rules, but=group_rule["id"])
-    for rule in (group_rule, other):
+    for rule, lists in zip((group_rule, other), approvers_by_turns(), strict=True):
         others = others_of(admin_of_group, group_rules, rule["id"])
-        change = {"name": fresh_name(), "approvals_required": other_number(rule)}
+        change = {"name": fresh_name(), "approvals_required": other_number(rule), **lists}
         with verifies("group-approval-rules.update.leaves-other-rules"):
             admin_of_group.put(group_rules / rule["id"], change).given_served()
             must_stay(admin_of_group, group_rules, others)
@@ -263,6 +264,9 @@ def test_users_and_groups_that_a_change_names_become_approvers_of_the_rule(
             with verifies("group-approval-rules.update.group-ids", go_on=True):
                 reading.must_name(groups=sent["group_ids"])
     users, groups = (numbers(stored.rule, name) or [] for name in ("users", "groups"))
+    with verifies("group-approval-rules.update.user-ids", go_on=True):
+        # An approver who is named twice may be refused; it breaks nothing.
+        admin_of_group.put(path, {name: ids * 2 for name, ids in second.items()}).must_not_break()
     stay = [
         kind
         for kind, shown, former in (("users", users, first["user_ids"]), ("groups", groups, first["group_ids"]))

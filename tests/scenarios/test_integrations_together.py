@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 from itertools import combinations, islice, takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -291,19 +291,23 @@ def test_a_change_of_one_integration_leaves_the_others(
     pair: tuple[Fixture, Fixture],
 ) -> None:
     path, (moving, resting) = integrations_path(maintainer, project), pair
-    lists = {name: schema["enum"] for name, schema in shared_settings().items() if "enum" in schema}
-    shared = [name for name in lists if has(moving, name) and has(resting, name)]
-    mine, theirs = ({name: lists[name][place] for name in shared} for place in (0, -1))
-    given_set_up(maintainer, path, resting, **theirs)
+    mine, theirs = ({name: two[turn] for name, two in two_values_of_each(pair).items()} for turn in (0, 1))
+    if not set_up(maintainer, path, resting, **theirs).is_served:  # perhaps a channel must exist
+        mine, theirs = ({name: one[name] for name in one if not is_channel(name)} for one in (mine, theirs))
+        given_set_up(maintainer, path, resting, **theirs)
 
     def others() -> dict[str, object]:
         found = entries(maintainer, path)
         return {slug: entry for slug, entry in found.items() if slug != slug_of(moving)}
 
     def settings() -> dict[str, object]:
-        return {name: shown(maintainer, path, slug_of(resting), name) for name in shared}
+        return {name: shown(maintainer, path, slug_of(resting), name) for name in theirs}
 
-    with verifies("integrations.update.leaves-others"), unchanged(others, "the entries of the other integrations"):
+    with (
+        verifies("integrations.update.leaves-others"),
+        unchanged(others, "the entries of the other integrations"),
+        unchanged(settings, f"the settings of {slug_of(resting)}"),
+    ):
         with (
             unchanged(others, "the entries of the other integrations"),
             unchanged(settings, f"the settings of {slug_of(resting)}"),
@@ -317,6 +321,23 @@ def test_a_change_of_one_integration_leaves_the_others(
     given_set_up(maintainer, path, moving)
     with verifies("integrations.update.leaves-others"):
         maintainer.whole_list(path).must_not_contain(slug=slug_of(resting), after=listed)
+
+
+def is_channel(name: str) -> bool:
+    return name.endswith("channel")
+
+
+def two_values_of_each(pair: tuple[Fixture, Fixture]) -> dict[str, tuple[Any, Any]]:
+    """Return the parameters that two integrations share, each with two values: of closed lists, channels, and flags."""
+    known = shared_settings()
+    schemas = {name: known[name] for name in known if all(has(integration, name) for integration in pair)}
+    listed = {name: (one["enum"][0], one["enum"][-1]) for name, one in schemas.items() if "enum" in one}
+    channels = {name: (f"conformance-{name}", f"conformance-other-{name}") for name in schemas if is_channel(name)}
+    events = [set(integration.get("events") or ()) for integration in pair]
+    flags = ["notify_only_broken_pipelines", *sorted(set.intersection(*events))]
+    # Some of the flags are on and some are off, so that one that goes back to its default is noticed.
+    in_turns = [name for name in flags if name in schemas and name != "push_events"]
+    return listed | channels | {name: (place % 2 == 0, place % 2 == 1) for place, name in enumerate(in_turns)}
 
 
 def test_what_is_set_in_one_project_is_shown_in_no_other(

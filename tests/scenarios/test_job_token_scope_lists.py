@@ -19,7 +19,7 @@ from conformance.suite.arrange.job_token_scope import (
     scope_path,
 )
 from conformance.suite.context import Unmet, current_run
-from conformance.suite.derived import administrators
+from conformance.suite.derived import administrators, caller_named, is_known
 from conformance.suite.expectations import (
     Caller,
     Path,
@@ -170,11 +170,16 @@ def test_adding_a_listed_target_again_leaves_it_listed_once(
 @of_both_lists(
     absent=("job-token-scope.allowlist.remove.absent", "job-token-scope.groups-allowlist.remove.absent"),
     answer=("job-token-scope.allowlist.remove.absent-answer", "job-token-scope.groups-allowlist.remove.absent-answer"),
+    below=(
+        "job-token-scope.authorization.changing-allowlist-below-maintainer",
+        "job-token-scope.authorization.changing-groups-allowlist-below-maintainer",
+    ),
 )
 def test_removing_an_absent_target_leaves_the_others(
     allowlist: Allowlist,
     absent: str,
     answer: str,
+    below: str,
     maintainer: Caller,
     project: Fixture,
     targets: tuple[Fixture, ...],
@@ -182,6 +187,12 @@ def test_removing_an_absent_target_leaves_the_others(
     path = allowlist.of(project)
     maintainer.post(path, allowlist.body(targets[0].id)).given_served()
     given(bool(maintainer.list(path).having(id=targets[0].id)), "the list holds nothing that could be lost")
+    left_to_others(below)  # unless the profile has somebody with a lower role
+    for caller in [caller_named(name) for name in ("developer",) if is_known(name)]:
+        # Not even the entry is lost that is there already.
+        with verifies(below, go_on=True), unchanged(partial(allowlist.ids, maintainer, project), "the list"):
+            refused = caller.post(path, allowlist.body(targets[1].id))
+            given(refused.exchange.is_refusal, f"{caller.name} is served")
     with verifies(absent), unchanged(partial(allowlist.ids, maintainer, project), "the list"):
         removed = maintainer.delete(path / targets[1].id).must_not_break()
     observe(answer, f"removing a target that is not listed answers {removed.status}")

@@ -24,10 +24,11 @@ from conformance.suite.arrange.reviews import (
     user_id,
 )
 from conformance.suite.arrange.rule_lists import rules_put_back
+from conformance.suite.context import current_run
 from conformance.suite.expectations import Caller, Path, given, must, must_be_as_before, named_otherwise, verifies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from conformance.suite import Fixture, SuiteSession
 
@@ -173,6 +174,7 @@ class Approvals(Model):
     "merge-request-approvals.rules.delete.gone",
     "merge-request-approvals.rules.delete.leaves-others",
     "merge-request-approvals.rules.are-separate",
+    "merge-request-approvals.leaves-the-rest",
 )
 def test_rules_of_merge_requests_follow_the_model(
     suite: SuiteSession,
@@ -184,10 +186,11 @@ def test_rules_of_merge_requests_follow_the_model(
     project: Fixture,
 ) -> None:
     users = (user_id(approver), user_id(second_approver))
+    groups = [one.id for one in current_run().profile.fixtures.get("approver_group", ())[:1]]
     lists = tuple(path / "approval_rules" for path in places)
     shown = tuple(named_otherwise(path, project, maintainer) for path in lists)
     untouched: list[set[Any]] = []
-    explore(suite, lambda: Rules(lists, shown, (maintainer, owner), users, untouched))
+    explore(suite, lambda: Rules(lists, shown, (maintainer, owner), (users, groups), untouched))
 
 
 class Rules(Model):
@@ -198,12 +201,13 @@ class Rules(Model):
         lists: tuple[Path, ...],
         read_at: tuple[Path, ...],
         callers: tuple[Caller, Caller],
-        users: tuple[int, int],
+        approvers: tuple[tuple[int, int], list[int]],
         untouched: list[set[Any]],
     ) -> None:
         """Begin an example; `untouched` is shared by all: the rules of each list before the first example."""
         super().__init__()
-        self.lists, self.read_at, self.callers, self.users, self.untouched = lists, read_at, callers, users, untouched
+        self.lists, self.read_at, self.callers, self.untouched = lists, read_at, callers, untouched
+        self.users, self.groups = approvers
         self.model: list[dict[Any, dict[str, Any]]] = []
         self.own: list[list[int]] = [[], []]
 
@@ -217,17 +221,21 @@ class Rules(Model):
         self.model = [essences(self.callers[0], path) for path in self.read_at]
 
     def tour(self) -> None:
-        """Delete a rule between two others, whatever is drawn later."""
+        """Make three rules for different users, change one and delete another, whatever is drawn later."""
         self.start()
-        for number in (4, 5, 4):
-            self.create(0, 0, number, [0, 1])
+        for number, named, groups in ((4, [0, 1], self.groups), (5, [0], []), (4, [1], [])):
+            self.make(0, 0, self.body(number, named, groups))
+        for number, groups in ((5, self.groups), (4, [])):
+            self.change(0, 0, self.own[0][2], self.body(number, [0], groups))
         self.remove(0, 0, self.own[0][1])
 
     @precondition(lambda self: all(len(own) < MOST_RULES for own in self.own))
     @rule(who=PAIR, place=PAIR, number=NUMBERS, named=SOME_OF_PAIR)
     def create(self, who: int, place: int, number: int, named: list[int]) -> None:
+        self.make(who, place, self.body(number, named))
+
+    def make(self, who: int, place: int, sent: dict[str, Any]) -> None:
         self.go_on_at(place)
-        sent = self.body(number, named)
         made = rule_in(self.callers[who].post(self.lists[place], sent))["id"]
         self.model[place][made] = as_essence(sent)
         self.own[place].append(made)
@@ -237,14 +245,17 @@ class Rules(Model):
             "merge-request-approvals.rules.create.listed",
             "merge-request-approvals.rules.create.name-and-number",
             "merge-request-approvals.rules.create.users",
+            others="merge-request-approvals.leaves-the-rest",
         )
 
     @precondition(lambda self: any(self.own))
     @rule(who=PAIR, data=st.data(), number=NUMBERS, named=SOME_OF_PAIR)
     def update(self, who: int, data: st.DataObject, number: int, named: list[int]) -> None:
         place, target = data.draw(st.sampled_from(self.all_own()))
+        self.change(who, place, target, self.body(number, named))
+
+    def change(self, who: int, place: int, target: int, sent: dict[str, Any]) -> None:
         self.go_on_at(place)
-        sent = self.body(number, named)
         self.callers[who].put(self.lists[place] / target, sent).given_served()
         self.model[place][target] = as_essence(sent)
         values = (
@@ -257,6 +268,7 @@ class Rules(Model):
             "merge-request-approvals.rules.create.listed",
             values,
             "merge-request-approvals.rules.update.users-are-replaced",
+            others="merge-request-approvals.leaves-the-rest",
         )
 
     @precondition(lambda self: any(self.own))
@@ -275,11 +287,19 @@ class Rules(Model):
     def all_own(self) -> list[tuple[int, int]]:
         return [(place, number) for place in (0, 1) for number in self.own[place]]
 
-    def body(self, number: int, named: list[int]) -> dict[str, Any]:
+    def body(self, number: int, named: list[int], groups: Sequence[int] = ()) -> dict[str, Any]:
         users = [self.users[one] for one in named]
-        return {"name": fresh_name(), "approvals_required": number, "user_ids": users, "group_ids": []}
+        return {"name": fresh_name(), "approvals_required": number, "user_ids": users, "group_ids": [*groups]}
 
-    def compare(self, place: int, target: int, there: str, values: str | tuple[str, ...], approvers: str) -> None:
+    def compare(
+        self,
+        place: int,
+        target: int,
+        there: str,
+        values: str | tuple[str, ...],
+        approvers: str,
+        others: str = "merge-request-approvals.rules.delete.leaves-others",
+    ) -> None:
         """Compare the list with the model; each difference fails the requirement that it breaks."""
         shown = settled(lambda: essences(self.callers[0], self.read_at[place]), self.model[place])
         expected = self.model[place].get(target)
@@ -290,7 +310,7 @@ class Rules(Model):
             compare_rule(shown[target], expected, values, approvers)
         rest = {number: rule for number, rule in shown.items() if number != target}
         unmoved = {number: rule for number, rule in self.model[place].items() if number != target}
-        with verifies("merge-request-approvals.rules.delete.leaves-others"):
+        with verifies(others):
             must_be_as_before("the other rules", unmoved, rest)
         self.moved = place
 

@@ -268,6 +268,8 @@ def test_a_change_without_any_parameter_changes_nothing(configuration: Configura
             configuration.bring_to(values)
             if found[NUMBER] is not None:  # otherwise nobody could restore it; and nobody needs to accept it
                 configuration.change(**{NUMBER: number})
+                with verifies("project-approval-configuration.change.leaves-unsent", go_on=True):
+                    configuration.must_hold(**values)
             with (
                 verifies("project-approval-configuration.change.empty"),
                 unchanged(configuration.state, "the configuration"),

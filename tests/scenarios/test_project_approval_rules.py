@@ -8,6 +8,7 @@ import pytest
 
 from conformance.suite.arrange.approval_rules import (
     FLAG,
+    approvers_by_turns,
     by_id,
     given_owed,
     in_answer,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def test_a_created_rule_is_answered_read_and_listed(maintainer: Caller, project_rules: Path) -> None:
-    created(maintainer, project_rules)
+    created(maintainer, project_rules, **approvers_by_turns()[0])
     before = others_of(maintainer, project_rules)
     # Which characters a name may have is open; an accepted name is stored.
     for name in (unusual_name(), fresh_name()):
@@ -115,7 +116,8 @@ def test_all_protected_branches_outweigh_single_ones(
     protected_branch: Fixture,
 ) -> None:
     """Which branches such a rule shows is open, but it applies to every one."""
-    given_owed(maintainer, FLAG in created(maintainer, project_rules), f"{FLAG}, which came with 15.3")
+    beside = created(maintainer, project_rules)
+    given_owed(maintainer, FLAG in beside, f"{FLAG}, which came with 15.3")
     both = {"name": fresh_name(), "approvals_required": 1, FLAG: True, "protected_branch_ids": [protected_branch.id]}
     with verifies("project-approval-rules.create.applies-to-all-protected-branches.over-branch-ids"):
         answer = maintainer.post(project_rules, {**both, **naming_only(maintainer)}).must_be_served()
@@ -128,9 +130,12 @@ def test_all_protected_branches_outweigh_single_ones(
         in_answer(changed).must_hold(**{FLAG: True})
         by_id(maintainer, project_rules, rule["id"]).must_hold(**{FLAG: True})
     with verifies("project-approval-rules.update.applies-to-all-protected-branches"):
+        # Each rule has its own: neither the one that has it nor the one without it follows the changed one.
+        by_id(maintainer, project_rules, beside["id"]).must_hold(**{FLAG: beside[FLAG]})
         # The branches that a rule applied to before do not matter.
         maintainer.put(project_rules / rule["id"], {**change, FLAG: False}).must_be_served()
         by_id(maintainer, project_rules, rule["id"]).must_name_only(protected_branches=[protected_branch.id])
+        by_id(maintainer, project_rules, rule_in(answer)["id"]).must_hold(**{FLAG: True})
 
 
 def test_a_rule_holds_for_the_branches_it_was_created_with(
@@ -143,8 +148,9 @@ def test_a_rule_holds_for_the_branches_it_was_created_with(
         shown = numbers(rule, "protected_branches")
         must(shown == [protected_branch.id], f"protected_branches {[protected_branch.id]} in the answer", str(shown))
         by_id(maintainer, project_rules, rule["id"]).must_name_only(protected_branches=[protected_branch.id])
+    other = current_run().profile.first("second_protected_branch") or protected_branch
     with verifies("project-approval-rules.create.leaves-other-rules"):
-        created(maintainer, project_rules, protected_branch_ids=[protected_branch.id])
+        created(maintainer, project_rules, protected_branch_ids=[other.id])
         by_id(maintainer, project_rules, rule["id"]).must_name_only(protected_branches=[protected_branch.id])
 
 
@@ -266,11 +272,13 @@ def test_usernames_name_users_beside_those_named_by_number(
     sent = {"user_ids": [third], "usernames": [username(approver)], "group_ids": []}
     with verifies("project-approval-rules.versions.usernames", "project-approval-rules.update.usernames"):
         body = {"name": fresh_name(), "approvals_required": 1, **sent}
+        others = others_of(maintainer, project_rules, rule["id"])
         changed = maintainer.put(project_rules / rule["id"], body).must_be_served()
         for reading in (in_answer(changed), by_id(maintainer, project_rules, rule["id"])):
             reading.must_name(users=[first])
     with verifies("project-approval-rules.update.user-ids-and-usernames"):
         by_id(maintainer, project_rules, rule["id"]).must_name_only(users=[first, third])
+        must_stay(maintainer, project_rules, others)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.suite.arrange.approval_rules import (
+    approvers_by_turns,
     by_id,
     in_answer,
     in_list,
@@ -25,6 +26,7 @@ from conformance.suite.arrange.reviews import (
     rule_in,
     user_id,
 )
+from conformance.suite.context import current_run
 from conformance.suite.derived import caller_named, is_known
 from conformance.suite.expectations import (
     Caller,
@@ -50,7 +52,8 @@ def changed(named: Caller, **more: object) -> dict[str, object]:
 
 
 def test_a_changed_rule_shows_its_new_name_and_number_everywhere(maintainer: Caller, project_rules: Path) -> None:
-    rule, _ = created(maintainer, project_rules), created(maintainer, project_rules)
+    """The rule beside it names others than the change does: an array that both share would show the change's."""
+    rule, _ = created(maintainer, project_rules), created(maintainer, project_rules, **approvers_by_turns()[0])
     number = rule["id"]
     others = others_of(maintainer, project_rules, number)
     body = changed(maintainer, name=in_other_case(rule))
@@ -65,8 +68,11 @@ def test_a_changed_rule_shows_its_new_name_and_number_everywhere(maintainer: Cal
         by_id(maintainer, project_rules, number).must_hold(**values)
         in_list(maintainer, project_rules, number).must_hold(**values)
         digits = name_of_digits()  # the second time, it is the name that the rule has already
+        # Beside it, the branches are only sent because the rule that stays has none.
+        branches = [one.id for one in current_run().profile.fixtures.get("protected_branch", ())[:1]]
+        beside = changed(maintainer, **({"protected_branch_ids": branches} if branches else {}))
         for again in ({"name": digits, "approvals_required": more} for more in (3, 2)):
-            maintainer.put(project_rules / number, {**changed(maintainer), **again}).given_served()
+            maintainer.put(project_rules / number, {**beside, **again}).given_served()
             by_id(maintainer, project_rules, number).must_hold(**again)
     with verifies("project-approval-rules.update.leaves-other-rules"):
         answer.given_served()
@@ -90,10 +96,11 @@ def test_users_that_a_change_names_come_and_those_it_leaves_out_go(
     with verifies("project-approval-rules.update.user-ids", go_on=True):
         in_answer(answer).must_name(users=[second])
         stored.must_name(users=[second])
+        # An approver who is named twice may be refused; it breaks nothing.
+        twice = changed(maintainer, user_ids=[second] * 2, group_ids=groups * 2)
+        maintainer.put(project_rules / number, twice).must_not_break()
     with verifies("project-approval-rules.update.user-ids.removes-others"):
         in_answer(answer).must_not_name(users=[first])
-        stored.must_not_name(users=[first])
-        maintainer.put(project_rules / number, changed(maintainer, user_ids=[second], group_ids=groups)).given_served()
         stored.must_not_name(users=[first])
         by_path = named_otherwise(project_rules, project, maintainer) / number
         if maintainer.put(by_path, changed(maintainer, user_ids=[first], group_ids=groups)).is_served:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.tampering import afterwards, around, handling, is_number
+from conformance.proof.tampering import afterwards, around, handling, is_number, sent
 from conformance.reference.areas.approval_rule_records import Level, RuleType, home_of
 
 if TYPE_CHECKING:
@@ -28,6 +28,12 @@ def others_of(service: Service, rule: Any) -> list[Any]:
 def kept_otherwise(service: Service, area: Any, name: str, **values: Any) -> None:
     """Store a created or changed rule with other values than those in the answer."""
     afterwards(area, name, lambda rule, *_: stored(service).update({rule.id: replace(rule, **values)}))
+
+
+def names_twice(request: Request) -> bool:
+    """Tell whether a request names a user more than once."""
+    users = sent(request).get("user_ids") or []
+    return isinstance(users, list) and len(users) > len({*users})
 
 
 def spread_to_others(service: Service, area: Any, name: str, *parts: str) -> None:

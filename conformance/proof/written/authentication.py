@@ -228,6 +228,18 @@ def any_bearer_token_completes(service: Service) -> None:
 
 
 @fault("authentication.unknown-bearer-on-completions")
+def bearer_without_a_token_completes(service: Service) -> None:
+    """The completion endpoint serves a bearer who sends no token."""
+    let_in(
+        service,
+        lambda request: (
+            is_route(request.route, COMPLETE) and request.headers.get(b"authorization", b"").strip() == b"Bearer"
+        ),
+        "developer",
+    )
+
+
+@fault("authentication.unknown-bearer-on-completions")
 def refusal_holds_the_completion(service: Service) -> None:
     """The completion endpoint refuses an unknown bearer token with a response that contains the completion."""
 

@@ -209,6 +209,12 @@ def a_file_in_a_folder_breaks_a_completion(service: Service) -> None:
     _breaking(service, lambda body: "/" in file_of(body, "file_name"))
 
 
+@fault("code-completion.completion.answered")
+def a_long_file_breaks_a_completion(service: Service) -> None:
+    """More than 4096 characters above the cursor cause a server error."""
+    _breaking(service, lambda body: len(file_of(body, "content_above_cursor")) > 4096)
+
+
 def answering(service: Service, status: int, when: Any) -> None:
     """Answer some checks with a given status."""
     area = service.code_completion

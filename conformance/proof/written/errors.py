@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
 from conformance.proof.tampering import altering, answering, done_and_refused, is_route
+from conformance.reference.errors import ForbiddenError
 from conformance.reference.http import Response
 from conformance.reference.identity import Role
 
@@ -108,6 +110,22 @@ def refused_update_is_done(service: Service) -> None:
         f"PUT {SETTINGS}",
         lambda request: service.identities.role_in(request.caller, request.project) < Role.MAINTAINER,
     )
+
+
+@fault("job-token-scope.authorization.changing-allowlist-below-maintainer")
+def refused_addition_takes_the_newest_entry_off(service: Service) -> None:
+    """A developer who may not let a project in by that takes the project off the allowlist that was let in last."""
+    scopes, require = service.job_token_scope.scopes, service.access.require
+
+    def requiring(route: Any, caller: Any, subject: Any) -> None:
+        try:
+            require(route, caller, subject)
+        except ForbiddenError:
+            if is_route(route, f"POST {SCOPE}/allowlist") and subject.id in scopes:
+                scopes[subject.id] = replace(scopes[subject.id], projects=scopes[subject.id].projects[:-1])
+            raise
+
+    service.access.require = requiring  # type: ignore[method-assign]
 
 
 @fault("integrations.disable.unlisted")

@@ -11,6 +11,7 @@ from conformance.proof.tampering import (
     afterwards,
     altering,
     answering,
+    around,
     bodies,
     breaking,
     does_nothing,
@@ -27,6 +28,7 @@ from conformance.proof.written.approval_rules import (
     any_text_is_the_last,
     created_everywhere,
     kept_otherwise,
+    names_twice,
     others_of,
     shown_as_sent,
     spread_to_others,
@@ -259,6 +261,38 @@ def group_change_is_answered_with_another_id(service: Service) -> None:
 def group_change_reaches_the_others(service: Service) -> None:
     """A change sets its name in every other rule of the group."""
     spread_to_others(service, group_rules(service), "update_rule", "name")
+
+
+@fault("group-approval-rules.update.leaves-other-rules")
+def group_change_gives_the_others_its_users(service: Service) -> None:
+    """The users of a changed rule become those of every other rule of the group."""
+    spread_to_others(service, group_rules(service), "update_rule", "users")
+
+
+@fault("group-approval-rules.update.leaves-other-rules")
+def group_change_gives_the_others_its_groups(service: Service) -> None:
+    """The groups of a changed rule become those of every other rule of the group."""
+    spread_to_others(service, group_rules(service), "update_rule", "groups")
+
+
+@fault("group-approval-rules.update.user-ids")
+def an_approver_named_twice_breaks_a_change_in_a_group(service: Service) -> None:
+    """A change that names an approver twice causes a server error."""
+    breaking(service, f"PUT {RULE}", names_twice)
+
+
+@fault("group-approval-rules.create.values")
+def rare_signs_of_a_new_name_in_a_group_are_lost(service: Service) -> None:
+    """Signs beyond the first 65536 are left out of the name of a new rule."""
+    around(
+        group_rules(service),
+        "create_rule",
+        lambda create: (
+            lambda group, wanted, caller: create(
+                group, replace(wanted, name="".join(sign for sign in wanted.name if ord(sign) < 1 << 16)), caller
+            )
+        ),
+    )
 
 
 @fault("group-approval-rules.update.user-ids")

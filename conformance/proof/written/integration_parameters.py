@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
@@ -13,6 +14,8 @@ from conformance.reference.errors import InvalidError
 from conformance.reference.http import Response, ok
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conformance.proof.faults import Apply
     from conformance.reference import Service
     from conformance.reference.http import Request
@@ -316,6 +319,39 @@ def labels_cannot_be_blanked(service):
     """Labels cannot be cleared by a blank value."""
     read = service.integrations.read
     service.integrations.read = lambda kind, parameters: {k: v for k, v in read(kind, parameters).items() if v != ""}
+
+
+def texts_kept(service: Service, name: str, altered: Callable[[str], str]) -> None:
+    """Keep a text that is sent for a setting in another form."""
+    afterwards(
+        service.integrations,
+        "read",
+        lambda values, *_: {**values, name: altered(values[name])} if values.get(name) else values,
+    )
+
+
+@fault("integrations.parameters.channel.text")
+def channels_lose_what_is_between_their_words(service):
+    """The spaces within a channel are lost."""
+    texts_kept(service, "channel", lambda text: text.replace(" ", ""))
+
+
+@fault("integrations.parameters.labels-to-be-notified.text")
+def labels_lose_their_foreign_letters(service):
+    """Letters beyond ASCII are left out of labels."""
+    texts_kept(service, "labels_to_be_notified", lambda text: text.encode("ascii", "ignore").decode())
+
+
+@fault("integrations.parameters.channel.text")
+def channels_end_before_a_rare_sign(service):
+    """A channel ends before the first sign beyond the first 65536."""
+    texts_kept(service, "channel", lambda text: "".join(takewhile(lambda sign: ord(sign) < 1 << 16, text)))
+
+
+@fault("integrations.parameters.restrict-to-branch.text")
+def branches_are_parted_by_spaces(service):
+    """The commas between several branches become spaces."""
+    texts_kept(service, "restrict_to_branch", lambda text: text.replace(",", " "))
 
 
 @fault("integrations.parameters.notify-only-default-branch.harmless")

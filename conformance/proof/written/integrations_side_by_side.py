@@ -12,6 +12,53 @@ from conformance.proof.written.integrations import NEWER, OLDER, name_at
 from conformance.proof.written.job_token_scope import shown_from_memory
 
 
+def after_one(service, name, changed):
+    """Change the values of the other active integrations of a project after a call about one of them."""
+    call, known = getattr(service.integrations, name), service.integrations.known
+
+    def calling(project, one, *rest, **named):
+        answer = call(project, one, *rest, **named)
+        slug = getattr(one, "slug", one)
+        for key, other in list(known.items()):
+            if key[0] == project.id and key[1] != slug and other.active:
+                known[key] = replace(other, values=MappingProxyType(changed(other, *rest)))
+        return answer
+
+    setattr(service.integrations, name, calling)
+
+
+def taken_over(chosen):
+    """Return a change that takes those of the values sent which the other integration has as well."""
+
+    def changed(other, sent):
+        mine = {*other.kind.events, *(parameter.name for parameter in other.kind.parameters)}
+        return {**other.values, **{name: value for name, value in sent.items() if name in mine and chosen(name)}}
+
+    return changed
+
+
+@fault("integrations.update.leaves-others")
+def a_channel_becomes_that_of_the_others(service):
+    """Channels of single events that are set for one integration are those of the others from then on."""
+    after_one(service, "set_up", taken_over(lambda name: name.endswith("_channel")))
+
+
+@fault("integrations.update.leaves-others")
+def a_switch_for_broken_pipelines_is_that_of_the_others(service):
+    """Whether one integration tells of broken pipelines only is so for the others as well."""
+    after_one(service, "set_up", taken_over(lambda name: name == "notify_only_broken_pipelines"))
+
+
+@fault("integrations.update.leaves-others")
+def disabling_one_resets_the_flags_of_the_others(service):
+    """When one integration is disabled, the others have their event flags as at first."""
+    after_one(
+        service,
+        "disable",
+        lambda other: {name: value for name, value in other.values.items() if not name.endswith("_events")},
+    )
+
+
 @fault("integrations.single.shows-its-own")
 def the_newest_one_is_read(service):
     """Reading any integration shows the settings of the one that was set up last."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 AREA = "project-approval-configuration"
 KEY = "/projects/:id/approvals"
+NUMBER = "approvals_before_merge"
 
 
 @fault(f"{AREA}.record.approvers")
@@ -129,6 +130,16 @@ def authors_that_may_not_approve_take_committers_along(service: Service) -> None
     parameters(service, f"POST {KEY}", both)
 
 
+@fault(f"{AREA}.change.leaves-unsent", version="15.2")
+def a_number_lets_rules_be_overridden(service: Service) -> None:
+    """Sending approvals_before_merge lets merge requests have their own approvers again."""
+
+    def reset(values: Any) -> Any:
+        return {"disable_overriding_approvers_per_merge_request": False, **values} if NUMBER in values else values
+
+    parameters(service, f"POST {KEY}", reset)
+
+
 @fault(f"{AREA}.change.shown", version="15.2")
 def answer_shows_what_was(service: Service) -> None:
     """The answer to a change shows the former configuration."""
@@ -148,7 +159,7 @@ def change_replaces_all(service: Service) -> None:
     """A change switches off all settings that it does not send."""
     area = service.project_approval_configurations
     change = area.change_configuration
-    names = [name for name in asdict(ProjectApprovalConfiguration()) if name != "approvals_before_merge"]
+    names = [name for name in asdict(ProjectApprovalConfiguration()) if name != NUMBER]
 
     def changing(project: Any, wanted: Any) -> Any:
         filled = {name: getattr(wanted, name) if getattr(wanted, name) is not None else False for name in names}

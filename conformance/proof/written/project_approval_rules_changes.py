@@ -11,6 +11,7 @@ from conformance.proof.tampering import (
     altering,
     around,
     bodies,
+    breaking,
     does_nothing,
     done_and_refused,
     flattened,
@@ -24,6 +25,8 @@ from conformance.proof.written.approval_rules import (
     after_a_change,
     any_text_is_the_last,
     created_everywhere,
+    names_twice,
+    others_of,
     spread_to_others,
     stored,
     unknown_is_the_usual,
@@ -94,6 +97,77 @@ def answer_to_change_has_another_id(service: Service) -> None:
 def change_reaches_the_others(service: Service) -> None:
     """A change sets its number in every other rule of the project."""
     spread_to_others(service, service.project_approval_rules, "update_rule", "approvals_required")
+
+
+@fault("project-approval-rules.update.leaves-other-rules")
+def change_gives_the_others_its_users(service: Service) -> None:
+    """The users of a changed rule become those of every other rule of the project."""
+    spread_to_others(service, service.project_approval_rules, "update_rule", "users")
+
+
+@fault("project-approval-rules.update.leaves-other-rules")
+def change_gives_the_others_its_groups(service: Service) -> None:
+    """The groups of a changed rule become those of every other rule of the project."""
+    spread_to_others(service, service.project_approval_rules, "update_rule", "groups")
+
+
+@fault("project-approval-rules.update.leaves-other-rules")
+def change_gives_the_others_its_branches(service: Service) -> None:
+    """The protected branches of a changed rule become those of every other rule of the project."""
+    spread_to_others(service, service.project_approval_rules, "update_rule", "protected_branches")
+
+
+@fault("project-approval-rules.update.applies-to-all-protected-branches")
+def change_gives_the_others_its_flag(service: Service) -> None:
+    """Whether a changed rule applies to all protected branches is so for every other rule of the project."""
+    spread_to_others(service, service.project_approval_rules, "update_rule", "applies_to_all_protected_branches")
+
+
+@fault("project-approval-rules.update.user-ids-and-usernames")
+def change_by_username_gives_the_others_its_users(service: Service) -> None:
+    """The users of a rule that is changed by usernames become those of every other rule of the project."""
+
+    def spread(rule: Any, _: Any, __: Any, wanted: Any, *___: Any) -> None:
+        for other in others_of(service, rule) if wanted.usernames else ():
+            stored(service)[other.id] = replace(other, users=rule.users)
+
+    afterwards(service.project_approval_rules, "update_rule", spread)
+
+
+@fault("project-approval-rules.update.user-ids")
+def an_approver_named_twice_breaks_a_change(service: Service) -> None:
+    """A change that names an approver twice causes a server error."""
+    breaking(service, f"PUT {RULE}", names_twice)
+
+
+@fault("project-approval-rules.create.leaves-other-rules")
+def new_rule_gives_the_others_its_users(service: Service) -> None:
+    """The users of a new rule become those of every other rule of the project."""
+    spread_to_others(service, service.project_approval_rules, "create_rule", "users")
+
+
+@fault("project-approval-rules.create.leaves-other-rules")
+def new_rule_gives_the_others_its_branches(service: Service) -> None:
+    """The protected branches of a new rule become those of every other rule of the project."""
+    spread_to_others(service, service.project_approval_rules, "create_rule", "protected_branches")
+
+
+@fault("merge-request-approvals.leaves-the-rest")
+def change_in_a_merge_request_gives_the_others_its_users(service: Service) -> None:
+    """The users of a changed rule become those of every other rule of the merge request."""
+    spread_to_others(service, service.merge_request_approval_rules, "update_rule", "users")
+
+
+@fault("merge-request-approvals.leaves-the-rest")
+def change_in_a_merge_request_gives_the_others_its_groups(service: Service) -> None:
+    """The groups of a changed rule become those of every other rule of the merge request."""
+    spread_to_others(service, service.merge_request_approval_rules, "update_rule", "groups")
+
+
+@fault("merge-request-approvals.leaves-the-rest")
+def new_rule_in_a_merge_request_gives_the_others_its_users(service: Service) -> None:
+    """The users of a new rule become those of every other rule of the merge request."""
+    spread_to_others(service, service.merge_request_approval_rules, "create_rule", "users")
 
 
 @fault("project-approval-rules.update.unknown-rule")
