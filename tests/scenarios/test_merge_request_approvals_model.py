@@ -225,7 +225,8 @@ class Rules(Model):
         self.start()
         for number, named, groups in ((4, [0, 1], self.groups), (5, [0], []), (4, [1], [])):
             self.make(0, 0, self.body(number, named, groups))
-        for number, groups in ((5, self.groups), (4, [])):
+        # Its groups come last: whether an empty list removes groups is open.
+        for number, groups in ((5, []), (4, self.groups)):
             self.change(0, 0, self.own[0][2], self.body(number, [0], groups))
         self.remove(0, 0, self.own[0][1])
 
