@@ -38,6 +38,8 @@ _TIMEOUTS = frozenset({Trouble.READ_TIMEOUT, Trouble.BODY_TIMEOUT})
 _RARELY = 1e-6
 #: So many HTML pages in a row are the service's own answer to calls of a kind.
 _PAGES_OF_ITS_OWN = 3
+#: A service that serves reads of so many kinds without data does so everywhere. Waiting for each would take minutes.
+_ENOUGH_KINDS_OF_BLANKS = 3
 #: So many 404 that are not in prose show that the service itself does not use prose.
 _ENOUGH_NOT_FOUND = 10
 #: The largest share of 404 in prose among all answers for which they count as those of a gateway.
@@ -91,6 +93,8 @@ class Retries:
     """How many were 404 with a text or page instead."""
     _own_prose: set[str] = field(default_factory=set)
     """Kinds of paths for which the service itself is known to answer 404 in prose."""
+    _own_blanks: set[str] = field(default_factory=set)
+    """Kinds of paths for which the service itself is known to serve reads without data, such as for empty lists."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take_for(self, exchange: Exchange) -> Exchange:
@@ -123,15 +127,27 @@ class Retries:
             elif exchange.status is not None:
                 for name in (_kind(exchange), _same(exchange), _to_the_same(exchange)):
                     self._pages.pop(name, None)
-            if is_page and exchange.is_not_found_in_prose and self._is_its_own(exchange):
-                self._own_prose.add(_kind_of_path(exchange))
+            if is_page and self._is_its_own(exchange):
+                self._learn(exchange)
+
+    def _learn(self, exchange: Exchange) -> None:
+        """Remember the kind of call for which the service itself answers so, so that nobody waits for it again."""
+        if exchange.is_not_found_in_prose:
+            self._own_prose.add(_kind_of_path(exchange))
+        elif exchange.is_blank:
+            self._own_blanks.add(_kind_of_path(exchange))
 
     def _may_be_of_gateway(self, exchange: Exchange) -> bool:
+        if exchange.is_blank and self._is_blank_by_itself(exchange):
+            return False
         if not exchange.is_not_found_in_prose:
             return exchange.may_be_of_gateway
         if _kind_of_path(exchange) in self._own_prose:
             return False
         return self._not_found >= _ENOUGH_NOT_FOUND and self._in_prose <= _SELDOM_IN_PROSE * self._answers
+
+    def _is_blank_by_itself(self, exchange: Exchange) -> bool:
+        return len(self._own_blanks) >= _ENOUGH_KINDS_OF_BLANKS or _kind_of_path(exchange) in self._own_blanks
 
     def _is_its_own(self, exchange: Exchange) -> bool:
         # A test that starts again repeats a write; a read is also retried by itself.

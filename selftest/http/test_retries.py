@@ -168,6 +168,24 @@ def test_a_read_that_is_served_without_data_may_be_of_a_gateway(
     assert Exchange(call, status, {"content-length": str(len(body))}, body, 0).may_be_of_gateway is may_be
 
 
+def test_a_service_that_answers_empty_lists_without_data_is_not_waited_for_each_time() -> None:
+    """Of three kinds of lists, each is empty at first and has entries later: then it is known to be the service."""
+    retries = Retries(call_seconds=60, run_seconds=60)
+    for number in range(1000):
+        retries.see(Exchange(Call(None, "GET", f"/projects/{number}"), 200, {}, b"{}", 0))
+
+    def takes_for_its_own(path: str, body: bytes) -> bool:
+        exchange = Exchange(Call(None, "GET", path), 200, {}, body, 0)
+        retries.see(exchange)
+        return retries.take_for(exchange).status == 200
+
+    for kind in ("approval_rules", "integrations", "badges"):
+        assert [takes_for_its_own(f"/projects/1/{kind}", b"") for _ in range(3)] == [False, False, True]
+        assert takes_for_its_own(f"/projects/1/{kind}", b"[1]")
+        assert takes_for_its_own(f"/projects/2/{kind}", b"")
+    assert takes_for_its_own("/groups/1/approval_rules", b"")
+
+
 @pytest.mark.parametrize("rate", [0.02, 0.05, 0.2])
 def test_occasional_gateway_pages_are_never_attributed_to_the_service(rate: float) -> None:
     """In ten thousand writes, a gateway answers some twice in a row, and the tests of both start again."""

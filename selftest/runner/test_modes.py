@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.cli.run import run_suite
 from conformance.reference import EmbeddedServer
+from conformance.runner.location import suite_arguments
 from conformance.target.embedded import prepared_service
 from selftest.reads import report_of, rows_of
 
@@ -68,3 +72,19 @@ def test_a_run_starts_no_test_when_its_minutes_are_over(conformance: Callable[..
     (not_run,) = re.findall(r"^(\d+) tests not run$", outcome.text, re.MULTILINE)
     assert f"not begun: {not_run} tests" in outcome.text
     assert "stopped after" not in outcome.text
+
+
+def test_a_run_of_one_requirement_imports_only_the_files_that_verify_it(tmp_path: Path) -> None:
+    collected: list[str] = []
+
+    class Watching:
+        def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+            collected.extend([report.nodeid.rpartition("/")[2]] if report.nodeid.endswith(".py") else [])
+
+    options = ("-q", "--requirement=job-token-scope.settings.read", "--corpus=none", f"--out={tmp_path / 'out'}")
+    with contextlib.redirect_stdout(io.StringIO()):
+        code = run_suite(suite_arguments(*options), plugins=(Watching(),))
+    assert code == 0
+    verifying = rows_of(tmp_path / "out")["job-token-scope.settings.read"]["tests"]
+    assert set(collected) == {test.partition("::")[0].rpartition("/")[2] for test in verifying}
+    assert "tests (not selected by" in report_of(tmp_path / "out")["headline"]["deselected"]

@@ -232,7 +232,7 @@ def other_number(rule: Rule) -> int:
 
 
 def test_a_change_of_a_rule_leaves_the_others(admin_of_group: Caller, group_rules: Path, group_rule: Rule) -> None:
-    """One could be mistaken for the other. Each gets its own approvers, as what both share shows those of the other."""
+    """Each of two rules gets approvers of its own: if the service kept one list for both, it would show."""
     other = own_rule(admin_of_group, group_rules, but=group_rule["id"])
     for rule, lists in zip((group_rule, other), approvers_by_turns(), strict=True):
         others = others_of(admin_of_group, group_rules, rule["id"])

@@ -52,7 +52,7 @@ def changed(named: Caller, **more: object) -> dict[str, object]:
 
 
 def test_a_changed_rule_shows_its_new_name_and_number_everywhere(maintainer: Caller, project_rules: Path) -> None:
-    """The rule beside it names others than the change does: an array that both share would show the change's."""
+    """The rule beside it has other approvers and no branches: this shows when the change reaches that rule too."""
     rule, _ = created(maintainer, project_rules), created(maintainer, project_rules, **approvers_by_turns()[0])
     number = rule["id"]
     others = others_of(maintainer, project_rules, number)
@@ -68,7 +68,7 @@ def test_a_changed_rule_shows_its_new_name_and_number_everywhere(maintainer: Cal
         by_id(maintainer, project_rules, number).must_hold(**values)
         in_list(maintainer, project_rules, number).must_hold(**values)
         digits = name_of_digits()  # the second time, it is the name that the rule has already
-        # Beside it, the branches are only sent because the rule that stays has none.
+        # The rule beside it has no branches, and must not get these.
         branches = [one.id for one in current_run().profile.fixtures.get("protected_branch", ())[:1]]
         beside = changed(maintainer, **({"protected_branch_ids": branches} if branches else {}))
         for again in ({"name": digits, "approvals_required": more} for more in (3, 2)):

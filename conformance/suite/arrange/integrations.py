@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 Settings = dict[str, Any]
 
 _UNUSUAL = "R&D's Prüfung"
-#: With a sign that an older encoding cannot hold: there it is left out, or the text ends before it.
+#: With a character that older encodings cannot hold: services that use one leave it out, or end the text before it.
 _RARE = f"{_UNUSUAL} 🚀 fertig"
 #: Longer than a usual column of a database table.
 _LONG = "conformance-" * 25
 #: So many characters of a text may be shown instead of it.
 _FEW = 16
-#: Its items are parted by commas, so that another sign between them makes one item of several.
-_PARTED_BY_COMMAS = "restrict_to_branch"
+#: Commas separate its items, so that anything else in their place makes one item of several.
+_SEPARATED_BY_COMMAS = "restrict_to_branch"
 
 #: The version since which integrations have that name; before, only the older name exists.
 RENAMED = Version.parse("14.4")
@@ -266,7 +266,7 @@ def must_not_show_another(
     """Expect that an accepted value is the one that is shown, if any; `taken` is the parameter's name and value.
 
     Secrets may be masked or left out. So a text is surely wrong only if it is an older value, the value of another
-    parameter, the same text in other case, or of a list the first item, or the items without what parts them. A flag
+    parameter, the same text in other case, or of a list the first item, or the items without their commas. A flag
     that is off may be shown as nothing, and the certificate check of the integration that always checks may stay true.
     """
     slug, (name, value) = slug_of(integration), taken
@@ -278,8 +278,8 @@ def must_not_show_another(
 
     is_list = isinstance(value, str) and "," in value
     parts = [value.partition(",")[0]] if is_list else []
-    if is_list and name == _PARTED_BY_COMMAS:
-        parts += [value.replace(",", sign) for sign in ("", " ", ";")]
+    if is_list and name == _SEPARATED_BY_COMMAS:
+        parts += [value.replace(",", separator) for separator in ("", " ", ";")]
 
     def others() -> list[Any]:
         found = shown(caller, path, slug, name)
@@ -303,13 +303,15 @@ def must_not_garble(caller: Caller, path: Path, integration: Fixture, names: Seq
     A service may refuse either, and need not show what it accepted.
     """
 
-    def taken(text: str) -> bool:
+    def is_accepted(text: str) -> bool:
         return set_up(caller, path, integration, **dict.fromkeys(names, text)).is_served
 
     for texts in ((_RARE, _UNUSUAL), (_LONG,)):
-        text = next(filter(taken, texts), "")
+        text = next(filter(is_accepted, texts), None)
+        if text is None:
+            continue
         settings = caller.get(path / slug_of(integration))
-        for name in names if text and settings.is_served else ():
+        for name in names if settings.is_served else ():
             shown = {value for value in values_under(name, settings.json) if isinstance(value, str)}
             is_spoiled = _is_cut if text is _LONG else _is_garbled
             spoiled = sorted(value for value in shown if is_spoiled(value, text))
@@ -345,11 +347,11 @@ def must_keep_whole_addresses(caller: Caller, path: Path, integration: Fixture, 
 
 
 def _is_garbled(shown: str, text: str) -> bool:
-    """Tell whether a text is shown with other signs between its plain letters; a mask leaves no such letters.
+    """Tell whether a text is shown with all its ASCII letters, but changed between them or after them.
 
-    What a service puts around the text is its own affair, and so is which of two equal ways it writes a letter.
+    A mask shows no such letters. A service may add to the text, and may write `ü` as one character or as two.
     """
-    if shown.strip() == _UNUSUAL != text:
+    if text == _RARE and shown.strip() == _UNUSUAL:  # it ends before the character that was not kept
         return True
     if unicodedata.normalize("NFC", text) in unicodedata.normalize("NFC", shown):
         return False
