@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 _IN_A_ROW = 5
 _TRIES, _TRIES_WHEN_SPENT = 3, 2
 _TIMEOUTS_IN_ALL = 10
+#: How many timeouts, of any operations, it takes until one that never answered gets less time; and how much it gets.
+_WHOLE_TIMEOUTS = 2
+_LEAST_SECONDS, _TIMES_THE_SLOWEST = 5.0, 4
 _WITNESSES = 2
 _REMEMBERED = 32
 
@@ -36,7 +39,8 @@ class CircuitBreaker:
 
     After some calls of one operation have timed out, the rest of that test's calls of it are not sent; the next test
     tries once more. After ten timeouts in all, an operation is no longer called once it has timed out one time, or two
-    times in a row if it had answered before.
+    times in a row if it had answered before. After two, an operation that never answered gets less time than others:
+    still several times as much as the slowest answer took. A service that is half built may leave a dozen unanswered.
     After some calls of any kind without an answer, calls that worked before are tried to see if the target is gone.
     """
 
@@ -50,7 +54,10 @@ class CircuitBreaker:
     _answered: OrderedDict[str, Call] = field(default_factory=OrderedDict)
     _heard: set[str] = field(default_factory=set)
     """The calls that were answered at any time."""
-    _waited: float = 0.0
+    _slowest: float = 0.0
+    """How many seconds the slowest answer took."""
+    _timeouts: int = 0
+    """How many calls have timed out; of those at the same time, one."""
     _waited_until: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -70,9 +77,20 @@ class CircuitBreaker:
         """Whether the latest call was answered; a call without an answer may then be a mere accident."""
         return not self._unanswered
 
-    def heard(self, call: Call) -> None:
-        """Record an answer."""
+    def seconds_for(self, call: Call) -> float:
+        """Return how many seconds a call may take."""
         with self._lock:
+            return self._seconds_for(self.place_of(call))
+
+    def _seconds_for(self, name: str) -> float:
+        if self._timeouts < _WHOLE_TIMEOUTS or name in self._heard:
+            return self.timeout
+        return min(self.timeout, max(_LEAST_SECONDS, self._slowest * _TIMES_THE_SLOWEST))
+
+    def heard(self, call: Call, seconds: float = 0.0) -> None:
+        """Record an answer, and how long it took."""
+        with self._lock:
+            self._slowest = max(self._slowest, seconds)
             self._unanswered = 0
             self._silent.clear()
             name = self.place_of(call)
@@ -93,8 +111,8 @@ class CircuitBreaker:
             name = self.place_of(call)
             self._unanswered += 1
             self._silent.add(name)
-            if ended - begun >= self.timeout / 2:
-                self._waited += max(0.0, ended - max(begun, self._waited_until))
+            if ended - begun >= self._seconds_for(name) / 2:
+                self._timeouts += begun >= self._waited_until
                 self._waited_until = max(ended, self._waited_until)
                 place = self._places.setdefault(name, _Place())
                 place.missed += 1
@@ -112,4 +130,4 @@ class CircuitBreaker:
 
     @property
     def _is_spent(self) -> bool:
-        return self._waited > _TIMEOUTS_IN_ALL * self.timeout
+        return self._timeouts > _TIMEOUTS_IN_ALL

@@ -23,7 +23,7 @@ from conformance.http.exchange import READING, Call, Exchange, Trouble
 from conformance.http.front import Front
 from conformance.http.pace import Pace
 from conformance.http.redaction import Redaction
-from conformance.http.retries import Persistence, Retries
+from conformance.http.retries import Persistence, Retries, kind_of
 from conformance.http.settings import without_userinfo
 from conformance.http.transport import (
     LARGEST_BODY,
@@ -32,6 +32,7 @@ from conformance.http.transport import (
     CutShortError,
     Headers,
     IncompleteAnswerError,
+    Limits,
     NotSentError,
     Transport,
     encoded,
@@ -278,7 +279,7 @@ class Client(AbstractContextManager["Client"]):
         begun = time.monotonic()
         exchange = self._persistently(call)
         if exchange.status is not None:
-            self._circuit_breaker.heard(call)
+            self._circuit_breaker.heard(call, exchange.seconds)
             return exchange
         self.retries.miss(exchange.trouble)
         if exchange.trouble is Trouble.REFUSED and not call.is_elsewhere:
@@ -296,6 +297,9 @@ class Client(AbstractContextManager["Client"]):
         ):
             throttled, tries = throttled or exchange.status == HTTPStatus.TOO_MANY_REQUESTS, tries + 1
             exchange = self._seen(call)
+            if self.retries.is_long(exchange, begun) and self._is_answered_elsewhere(exchange):
+                exchange = self._seen(call)  # the gateway may have gone away between the two calls
+                self.retries.give_up_on(exchange)
         if tries:
             self._front.came_to_nothing(exchange)
         exchange = self.retries.take_for(exchange)
@@ -305,6 +309,12 @@ class Client(AbstractContextManager["Client"]):
         exchange = self._front.judged(self._sent(call), self._sent)
         self.retries.see(exchange)
         return exchange
+
+    def _is_answered_elsewhere(self, exchange: Exchange) -> bool:
+        """Tell whether a call of another kind, which was answered before, is answered while a gateway answers this."""
+        kind = kind_of(exchange)
+        others = (self._seen(witness) for witness in self._circuit_breaker.witnesses())
+        return any(kind_of(seen) != kind and seen.status is not None and not seen.is_of_gateway for seen in others)
 
     def _is_calm(self, exchange: Exchange) -> bool:
         """Tell whether calls were answered before, so that a call without an answer may be a passing accident."""
@@ -360,14 +370,14 @@ class Client(AbstractContextManager["Client"]):
         with self._lock:
             self._require_requests()
             self.requests += 1
-        most = LARGEST_FILE if call.raw else LARGEST_BODY
+        limits = Limits(LARGEST_FILE if call.raw else LARGEST_BODY, self._circuit_breaker.seconds_for(call))
         started = time.perf_counter()
         try:
             address, rest = self._place(call)
-            request = address.request(call.method, rest, self._headers(call), call.body, most)
+            request = address.request(call.method, rest, self._headers(call), call.body, limits)
             response = self._http.send(request, stream=True, auth=_NO_AUTHENTICATION)
         except (httpx.TransportError, httpx.InvalidURL) as error:
-            return self._no_answer(call, error, time.perf_counter() - started)
+            return _no_answer(call, error, limits.seconds, time.perf_counter() - started)
         headers, body = _headers_of(response), b"".join(response.iter_raw())
         seconds = time.perf_counter() - started
         self._quickest_seconds = min(seconds, self._quickest_seconds * _FORGETTING or seconds)
@@ -375,7 +385,7 @@ class Client(AbstractContextManager["Client"]):
             self._answered_elsewhere.add(_server(call))
         self._refused_in_a_row, self._was_answered = 0, True
         try:
-            body = body if call.raw else unpacked(body, headers.get("content-encoding", ""), most)
+            body = body if call.raw else unpacked(body, headers.get("content-encoding", ""), limits.largest_body)
         except BodyError as error:
             problem = f"status {response.status_code}, but the body {error}"
             return Exchange.unanswered(call, problem, seconds, Trouble.UNREADABLE)
@@ -424,11 +434,11 @@ class Client(AbstractContextManager["Client"]):
                 self._gone = f"{self.settings.shown_base_url} takes no connections: {exchange.problem}"
                 raise TargetGoneError(self._gone)
 
-    def _no_answer(self, call: Call, error: Exception, seconds: float) -> Exchange:
-        trouble = next((known for kind, known in _TROUBLES.items() if isinstance(error, kind)), Trouble.OTHER)
-        if isinstance(error, httpx.TimeoutException):
-            return Exchange.unanswered(call, f"no answer within {self.settings.timeout_seconds:g} s", seconds, trouble)
-        return Exchange.unanswered(call, str(error), seconds, trouble)
+
+def _no_answer(call: Call, error: Exception, limit: float, seconds: float) -> Exchange:
+    trouble = next((known for kind, known in _TROUBLES.items() if isinstance(error, kind)), Trouble.OTHER)
+    problem = f"no answer within {limit:g} s" if isinstance(error, httpx.TimeoutException) else str(error)
+    return Exchange.unanswered(call, problem, seconds, trouble)
 
 
 class _NoCookies(CookieJar):

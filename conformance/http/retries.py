@@ -40,6 +40,10 @@ _RARELY = 1e-6
 _PAGES_OF_ITS_OWN = 3
 #: A service that serves reads of so many kinds without data does so everywhere. Waiting for each would take minutes.
 _ENOUGH_KINDS_OF_BLANKS = 3
+#: Seconds that a call waits for a gateway which lets other calls pass: most gateways fail for a moment, or for all.
+_LONG = 5.0
+#: The same, once so many kinds of calls have waited in vain: each of ten operations waits, in each of the workers.
+_SHORT, _ENOUGH_KINDS_IN_VAIN = 1.0, 2
 #: So many 404 that are not in prose show that the service itself does not use prose.
 _ENOUGH_NOT_FOUND = 10
 #: The largest share of 404 in prose among all answers for which they count as those of a gateway.
@@ -95,6 +99,8 @@ class Retries:
     """Kinds of paths for which the service itself is known to answer 404 in prose."""
     _own_blanks: set[str] = field(default_factory=set)
     """Kinds of paths for which the service itself is known to serve reads without data, such as for empty lists."""
+    _in_vain: set[str] = field(default_factory=set)
+    """Kinds of calls that a gateway answered for long, while it let calls of other kinds pass."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take_for(self, exchange: Exchange) -> Exchange:
@@ -116,6 +122,8 @@ class Retries:
     def see(self, exchange: Exchange) -> None:
         """Record an answer, before it is decided whether to retry the call."""
         with self._lock:
+            if exchange.status is not None and not exchange.is_of_gateway:
+                self._in_vain.discard(kind_of(exchange))
             self._answers += exchange.status is not None
             self._in_prose += exchange.is_not_found_in_prose
             self._not_found += exchange.status == HTTPStatus.NOT_FOUND and not exchange.is_not_found_in_prose
@@ -123,9 +131,9 @@ class Retries:
             if not is_page and exchange.status is not None:
                 self._accidents += self._pages[_same(exchange)]
             if is_page:
-                self._pages.update((_kind(exchange), _same(exchange)))
+                self._pages.update((kind_of(exchange), _same(exchange)))
             elif exchange.status is not None:
-                for name in (_kind(exchange), _same(exchange), _to_the_same(exchange)):
+                for name in (kind_of(exchange), _same(exchange), _to_the_same(exchange)):
                     self._pages.pop(name, None)
             if is_page and self._is_its_own(exchange):
                 self._learn(exchange)
@@ -154,7 +162,7 @@ class Retries:
         is_repeated = exchange.call.method in READING or exchange.is_not_found_in_prose
         often = _PAGES_OF_ITS_OWN if is_repeated else _PAGES_OF_ITS_OWN - 1
         by_chance = self._most_by_chance()
-        of_kind, of_call = self._pages[_kind(exchange)], self._pages[_same(exchange)]
+        of_kind, of_call = self._pages[kind_of(exchange)], self._pages[_same(exchange)]
         return of_kind >= max(_PAGES_OF_ITS_OWN, by_chance) or of_call >= max(often, by_chance)
 
     def _most_by_chance(self) -> int:
@@ -171,7 +179,7 @@ class Retries:
         `begun` is when it was first answered, by the monotonic clock; `tries` is how often it was sent again. `calm`
         means that earlier calls were answered.
         """
-        safe = exchange.call.method in _SENT_AGAIN[persistence]
+        safe = exchange.call.method in _SENT_AGAIN[persistence] and not self._is_in_vain(exchange)
         may_break = tries < (1 if persistence is Persistence.ONCE else _MOST_BREAKS)
         pause = self._pause(exchange, tries, safe=safe, calm=calm, may_break=may_break)
         lost = exchange.seconds if exchange.trouble in _TIMEOUTS else 0.0
@@ -212,17 +220,42 @@ class Retries:
             self._waited_until = max(self._waited_until, now + pause)
             return True
 
+    def is_long(self, exchange: Exchange, begun: float) -> bool:
+        """Tell whether a gateway has answered a call for so long that it may be asked if it lets other calls pass.
+
+        One area of a service that is half built, or whose backend is down, may answer so always. A run that waits for
+        each of its calls takes many minutes and learns nothing.
+        """
+        if not _is_of_some_gateway(exchange) or self._is_in_vain(exchange):
+            return False
+        enough = _SHORT if len(self._in_vain) >= _ENOUGH_KINDS_IN_VAIN else _LONG
+        return time.monotonic() - begun >= enough
+
+    def _is_in_vain(self, exchange: Exchange) -> bool:
+        return _is_of_some_gateway(exchange) and kind_of(exchange) in self._in_vain
+
+    def give_up_on(self, exchange: Exchange) -> None:
+        """Wait for no call of this kind, until one of them is answered: only these calls get a gateway's answer."""
+        if _is_of_some_gateway(exchange):
+            with self._lock:
+                self._in_vain.add(kind_of(exchange))
+
     def miss(self, trouble: Trouble | None) -> None:
         """Count a call without an answer."""
         with self._lock:
             self.unanswered[str(trouble or Trouble.OTHER)] += 1
 
 
+def _is_of_some_gateway(exchange: Exchange) -> bool:
+    """Tell whether a gateway answered this call, which may let others pass."""
+    return exchange.is_of_gateway and not exchange.is_in_place_of_service and not exchange.takes_no_changes
+
+
 def _told(exchange: Exchange) -> str:
     return f"status {exchange.status}{' without data' if exchange.is_blank else ''}"
 
 
-def _kind(exchange: Exchange) -> str:
+def kind_of(exchange: Exchange) -> str:
     """Return a key for calls that the same code of the service probably answers."""
     return f"{exchange.call.method} {_kind_of_path(exchange)}"
 

@@ -56,8 +56,8 @@ class Address:
         server = httpx.URL(f"{found.scheme}://{found.netloc.decode('ascii')}")
         return cls(server, found.raw_path, {**sent, **encoded(headers or {})})
 
-    def request(self, method: str, rest: str, headers: Headers, body: bytes | None, largest: int) -> httpx.Request:
-        """Return a request for a path below this address; its answer may have at most `largest` bytes.
+    def request(self, method: str, rest: str, headers: Headers, body: bytes | None, limits: Limits) -> httpx.Request:
+        """Return a request for a path below this address, with the limits of its answer.
 
         `rest` is already encoded and sent unchanged. All headers are set here, because otherwise the library would look
         for missing ones at every call.
@@ -71,8 +71,18 @@ class Address:
             headers=list(sent.values()),
             stream=httpx.ByteStream(body or b""),
             # The transport limits the time of the whole call.
-            extensions={"timeout": _NO_TIMEOUT, "target": self.start + rest.encode(), "largest_body": largest},
+            extensions={"timeout": _NO_TIMEOUT, "target": self.start + rest.encode(), "limits": limits},
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large an answer may be, and how long it may take."""
+
+    largest_body: int
+    """In bytes."""
+    seconds: float
+    """From connecting to the last byte."""
 
 
 def encoded(headers: Mapping[str, str]) -> Headers:
@@ -141,8 +151,8 @@ class Transport(httpx.BaseTransport):
     ever. This class itself keeps track of free connections, because the library's pool searches all of them at every
     call, which took most of the time with many calls at once. Behind a proxy the library's own pool is used.
 
-    The extensions of a request may contain its `target`, which is sent unchanged, and the largest size of the answer's
-    body (`largest_body`). The answer's body is complete, and still encoded.
+    The extensions of a request may contain its `target`, which is sent unchanged, and the `limits` of its answer. The
+    answer's body is complete, and still encoded.
     """
 
     def __init__(self, settings: ClientSettings) -> None:
@@ -170,14 +180,15 @@ class Transport(httpx.BaseTransport):
         """
         if self._settings.only_reads and request.method not in READING:
             raise NotSentError(f"{request.method} was not sent: the target is only to be read")
-        self._deadline.at = time.monotonic() + self._settings.timeout_seconds
+        limits: Limits = request.extensions.get("limits") or Limits(LARGEST_BODY, self._settings.timeout_seconds)
+        self._deadline.at = time.monotonic() + limits.seconds
         url, extensions = request.url, request.extensions
         address = httpcore.URL(
             scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=extensions.get("target", url.raw_path)
         )
         sent = httpcore.Request(request.method, address, headers=request.headers.raw, content=request.stream)
         try:
-            response, body = self._answer(sent, extensions.get("largest_body", LARGEST_BODY))
+            response, body = self._answer(sent, limits.largest_body)
         except tuple(_ERRORS) as error:
             raise _as_httpx(error) from error
         told = {name: value for name, value in response.extensions.items() if name != "network_stream"}

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.http import exchange as http
+from conformance.http.circuit_breaker import CircuitBreaker
 from conformance.http.client import Client, RequestsSpentError, TargetGoneError
 from conformance.proof.chaos.kinds import Disturbed
 from conformance.proof.chaos.proxy import Proxy
 from conformance.reference import EmbeddedServer
 from conformance.target.embedded import prepared_service
 from conformance.target.profile import Actor, profile_from
-from selftest.proof.hostile import GOOD, Answer, Call, Line, falls_silent_after, resets, says, serving, whole
+from selftest.proof.hostile import GOOD, Answer, Call, Line, falls_silent_after, only_at, resets, says, serving, whole
 
 if TYPE_CHECKING:
     from conformance.http.exchange import Exchange
@@ -120,6 +122,52 @@ def test_outside_of_tests_an_idempotent_call_is_sent_until_it_is_answered(method
     with serving(turns) as server, client_of(server.base_url, beside=True) as client:
         exchange = client.send(MAINTAINER, method, "/version")
     assert (exchange.status, turns.calls) == (200 if calls > 1 else None, calls)
+
+
+def in_vain(monkeypatch: pytest.MonkeyPatch, elsewhere: Answer) -> tuple[list[int], list[int | None]]:
+    """Return how often each of four reads was sent, and its status: the first ones get 503, and the last is well."""
+    monkeypatch.setattr("conformance.http.retries._LONG", 0.0)
+    down = failing(b"503 Service Unavailable")
+    with serving(good) as server, client_of(server.base_url, call_seconds=1) as client:
+        client.send(MAINTAINER, "GET", "/version")
+        calls, statuses = [], []
+        for at_path, elsewhere_now in ((down, elsewhere), (down, good), (good, good), (good, good)):
+            server.answer = only_at("/api/v4/groups/1", at_path, elsewhere_now)
+            before = server.calls["GET /api/v4/groups/1"]
+            statuses.append(client.send(MAINTAINER, "GET", "/groups/1").status)
+            calls.append(server.calls["GET /api/v4/groups/1"] - before)
+    return calls, statuses
+
+
+def test_one_operation_that_a_gateway_always_answers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An area of a half-built service may answer 503 to everything; the other areas can be tested all the same."""
+    calls, statuses = in_vain(monkeypatch, good)
+    assert (calls, statuses) == ([3, 1, 1, 1], [None, None, 200, 200])
+
+
+def test_a_gateway_that_answers_all_calls_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, _ = in_vain(monkeypatch, failing(b"503 Service Unavailable"))
+    assert calls[0] > 3
+
+
+@pytest.mark.parametrize(
+    ("slowest", "expected"),
+    [(0.1, [20, 20, 20, 5, 5, 20]), (3.0, [20, 20, 20, 12, 12, 20]), (15.0, [20] * 6)],
+    ids=["a quick service", "a slow one", "a very slow one"],
+)
+def test_after_two_timeouts_an_operation_that_never_answered_gets_less_time(
+    slowest: float, expected: list[float]
+) -> None:
+    """Otherwise a dozen operations that a half-built service leaves unanswered take many minutes."""
+    breaker = CircuitBreaker(20, lambda call: call.path)
+    known, *silent = (http.Call(MAINTAINER, "GET", f"/{name}") for name in ("known", "a", "b", "c"))
+    breaker.heard(known, slowest)
+    seconds, now = [breaker.seconds_for(known)], 0.0
+    for call in (*silent, silent[0]):
+        seconds.append(breaker.seconds_for(call))
+        breaker.missed(call, "test", "silence", now, now + seconds[-1])
+        now += seconds[-1]
+    assert [*seconds, breaker.seconds_for(known)] == expected
 
 
 def test_a_target_that_no_longer_answers_is_not_called_twice_each_time() -> None:

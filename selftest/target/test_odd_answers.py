@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.errors import TargetError
 from conformance.http.client import Client
+from conformance.http.exchange import Exchange
 from conformance.reference import EmbeddedServer
 from conformance.target.check import check_profile, doubted_roles
 from conformance.target.marker import KEY, Marker, run_behind
-from conformance.target.preflight import overstated
+from conformance.target.preflight import overstated, preflight
 from conformance.target.profile import profile_from
 from conformance.target.provisioning.accounts import UsersRefusedError
 from conformance.target.provisioning.calls import Answer, Body, RefusedError, Way
@@ -27,7 +30,7 @@ from selftest.target.services import changed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from conformance.http.exchange import Call, Exchange
+    from conformance.http.exchange import Call
     from conformance.target import Profile
 
 _NOTHING = object()
@@ -190,6 +193,28 @@ def test_odd_answers_prove_nothing_about_a_profile(
     mark = Marker(served, "a-run")
     mark.claim()
     mark.release()
+
+
+@pytest.mark.parametrize(("others", "is_accepted"), [(200, True), (403, True), (404, False), (500, False)])
+def test_an_area_that_answers_401_to_everybody_is_not_taken_for_a_wrong_token(
+    served: Profile,
+    monkeypatch: pytest.MonkeyPatch,
+    others: int,
+    is_accepted: bool,  # noqa: FBT001 - data
+) -> None:
+    """It may be half built. A token is known where it is served or its role is refused, and not where nobody is."""
+
+    def answers(self: Client, call: Call) -> Exchange:
+        del self
+        is_of_area = call.path.endswith("/merge_request_approval_setting")
+        return Exchange(call, 401 if is_of_area else 200 if call.path == "/version" else others, {}, b"{}", 0.0)
+
+    monkeypatch.setattr(Client, "perform", answers)
+    with (
+        Client(served.client_settings()) as client,
+        nullcontext() if is_accepted else pytest.raises(TargetError, match="refuses the token"),
+    ):
+        preflight(served, client)
 
 
 def test_a_mark_of_a_process_that_cannot_be_is_one_of_an_ended_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ def test_reads_of_two_projects_at_once_show_each_project_its_own(
         for below in reads_of_a_project():
             paths = [Path(f"{project_path(each)}{below}") for each in (project, sibling_project)]
             alone = [maintainer.get(path) for path in paths]
-            if not all(answer.is_served for answer in alone):
+            if not all(answer.shows_json for answer in alone):
                 continue
             for answers in in_turns(*(partial(maintainer.get, path) for path in paths)):
                 for path, before, answer in zip(paths, alone, answers, strict=True):

@@ -58,6 +58,16 @@ class Answer:
         return self.exchange.is_success
 
     @property
+    def shows_json(self) -> bool:
+        """Whether the call was served with an array, or with an object that has anything in it.
+
+        A half-built service may serve nothing, `null`, `{}` or a page to every call: then only the operation is wrong,
+        and not what holds for all operations, such as the names of projects.
+        """
+        found = self.exchange.served_json
+        return isinstance(found, list) or (isinstance(found, dict) and bool(found))
+
+    @property
     def json(self) -> Any:
         """The body as JSON; a violation when it is no JSON, or when the status says that nobody was served."""
         looked()
