@@ -64,6 +64,10 @@ class Credentials(Protocol):
         """The shell variable that stands for the token wherever a call is shown."""
 
 
+#: RFC 6750: the request requires higher privileges than the token has.
+_SPEAKS_OF_A_SCOPE, _LONGEST_WORD = b"insufficient_scope", 1000
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """A request before it is sent."""
@@ -176,6 +180,12 @@ class Exchange:
     def takes_no_changes(self) -> bool:
         """Whether a write was refused because the service can only be read for a while: it had no effect."""
         return self.is_refusal and self.call.method not in READING and bool(_SPEAKS_OF_READING_ONLY.search(self.body))
+
+    @property
+    def lacks_scope(self) -> bool:
+        """Whether the call was refused for what the token may do, and not for the role: OAuth 2.0 has a word for it."""
+        told = self.headers.get("www-authenticate", "").encode() + self.body[:_LONGEST_WORD]
+        return self.status == HTTPStatus.FORBIDDEN and _SPEAKS_OF_A_SCOPE in told
 
     @property
     def refuses_throughout(self) -> bool:

@@ -13,7 +13,7 @@ from conformance.reports.causes import Cause, Gap, causes, gap_groups
 from conformance.results.baseline import reason_from
 from conformance.results.grouping import grouped
 from conformance.results.record import Check, Outcome, Reason, RunRecord, TestOutcome
-from conformance.results.text import one_line, plural
+from conformance.results.text import one_line, plural, together
 from conformance.results.verdicts import LEFT_OPEN, RequirementVerdict, RunResult, RunVerdict, Verdict, add_up
 from conformance.target.names import SHOWING_MORE
 from conformance.versions.timeline import TimelineItem, timeline
@@ -228,7 +228,7 @@ class Facts:
             )
             found["unsteady"] = f"{unsteady} results were different when their tests ran once more; {advice}"
         if footer and footer.left:
-            found["left on the target"] = "; ".join(footer.left)
+            found["left on the target"] = "; ".join(together(footer.left))
         return found
 
     @cached_property

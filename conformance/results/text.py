@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from conformance.results.record import Check
 
@@ -59,6 +59,16 @@ def one_line(text: object, limit: int = 300) -> str:
 def plural(number: int, noun: str, nouns: str | None = None) -> str:
     """Return `1 check` or `2 checks`; `nouns` is the plural if it is not the noun with an s."""
     return f"{number} {noun}" if number == 1 else f"{number} {nouns or f'{noun}s'}"
+
+
+def together(texts: Iterable[str]) -> list[str]:
+    """Return texts, with those that differ only in the number at their end as one: `rules of group 3, 5`."""
+    numbers: dict[str, list[int]] = {}
+    for text in texts:
+        what, found, number = text.rpartition(" ")
+        is_numbered = found and number.isdecimal()
+        numbers.setdefault(what if is_numbered else text, []).extend([int(number)] if is_numbered else [])
+    return [f"{what} {', '.join(map(str, sorted(seen)))}".rstrip() for what, seen in numbers.items()]
 
 
 def said(check: Check) -> Mapping[str, str]:

@@ -94,6 +94,12 @@ def look_for_absent(run: Run, plan: Plan) -> None:
             "page (status 403), and answers others with data: something in front of the service seems to bar them, and "
             "what a run changes could not be put back. Let them through, or run with --read-only."
         )
+    if run.absences.short_of_scope:
+        raise TargetError(
+            f"Each write by {', '.join(sorted(run.absences.short_of_scope))} is refused for the scope of the token "
+            "(403, insufficient_scope): such tokens may only read. Write tokens into the profile that may write, such "
+            "as with the scope api, or run with --read-only."
+        )
     is_about_needed = run.absences.is_nothing_there
     others = [entry for entry in operations if entry not in needed]
     for some in ([entry for entry in others if entry.is_read], [entry for entry in others if not entry.is_read]):

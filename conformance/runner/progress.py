@@ -166,6 +166,11 @@ class Progress:
                 self._time_left.began(test)
         self.tick()
 
+    def stopped(self, test: str) -> None:
+        """Note that an attempt of a test has ended that does not count: the next one, if any, begins anew."""
+        with self._lock:
+            self._time_left.stopped(test)
+
     def ended(self, test: str, seconds: float, *, failed: bool, skipped: bool) -> None:
         """Note that a test has ended, and how; print its area's line when it was the last test of the area."""
         if test not in self._tests:
@@ -281,6 +286,7 @@ class ByArea:
         self._seconds[name] = self._seconds.get(name, 0.0) + report.duration
         if report.when == "teardown" and self._progress is not None:
             seen = self._seen.pop(name)
+            self._progress.stopped(name)
             if TRIED_AGAIN in seen:
                 return
             seconds = self._seconds.pop(name)

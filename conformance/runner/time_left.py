@@ -52,9 +52,13 @@ class TimeLeft:
         """Note that a test has started."""
         self._begun[test] = self._clock()
 
+    def stopped(self, test: str) -> None:
+        """Note that a test does not run now, and may start again."""
+        self._begun.pop(test, None)
+
     def ended(self, test: str, seconds: float) -> None:
         """Note how long a test took, or how long it took again."""
-        self._begun.pop(test, None)
+        self.stopped(test)
         self._ended += test in self._left
         kind = kind_of(test)
         self._seconds.update({kind: seconds})

@@ -50,6 +50,10 @@ _FORBIDDING: Mapping[str, tuple[str, bool]] = {
 }
 #: Prefixes below which the whole API may be served by mistake.
 OTHER_PREFIXES = ("", "/api", "/api/v3", "/api/v5")
+#: Methods that leave what they name where it is.
+_LEAVING = ("GET", "PUT")
+#: The operation that takes an approval back.
+_TAKES_BACK = "unapproveMergeRequest"
 #: How often a call is repeated that a gateway may have answered.
 _PAGES = 3
 #: Names that do not exist.
@@ -111,6 +115,8 @@ class Absences:
         """The absent operations, by id."""
         self.barred: set[str] = set()
         """The methods whose every call gets a page that forbids it, while calls with others get data."""
+        self.short_of_scope: set[str] = set()
+        """The actors whose every write is refused because of the scope of the token."""
         self._tell: Callable[[Absence], None] = lambda _: None
 
     def see(self, exchange: Exchange) -> None:
@@ -158,7 +164,9 @@ class Absences:
                     self._conclude(operation, exchange)
         for path, members in families.items():
             self._conclude_family(path, members)
-        self._look_for_bars([exchange for _, exchange in answered if exchange is not None and exchange.status])
+        answers = [exchange for _, exchange in answered if exchange is not None and exchange.status]
+        self._look_for_bars(answers)
+        self._look_for_scopes([answer for answer in answers if answer.call.method not in READING])
 
     def _look_for_bars(self, answers: list[Exchange]) -> None:
         """Find methods that something in front of the target bars: those who must be served get a page everywhere."""
@@ -171,6 +179,14 @@ class Absences:
                 elsewhere = replace(first, path="/".join(["", kind, str(UNUSED_ID), *below]))
                 if _forbids_by_a_page(self._client.perform(elsewhere)):  # a service answers that it knows no such thing
                     self.barred.add(method)
+
+    def _look_for_scopes(self, writes: list[Exchange]) -> None:
+        """Find actors whose tokens may only read: then nothing shows what the service would let them do."""
+        by_actor: dict[str, list[bool]] = {}
+        for answer in writes:
+            if answer.call.actor is not None:
+                by_actor.setdefault(answer.call.actor.name, []).append(answer.lacks_scope)
+        self.short_of_scope |= {name for name, lacking in by_actor.items() if len(lacking) > 1 and all(lacking)}
 
     def known(self) -> Mapping[str, list[str]] | None:
         """Return the result of the look, for others on the same target; None when they have to look themselves."""
@@ -263,11 +279,38 @@ class Absences:
         operation = self._validator.operation_of(call.method, call.path)
         if operation is not None and operation.method == "PUT" and _names_an_integration(operation):
             self._require_known(exchange)
-        if operation is None or operation.id not in self._suspected - self._answered:
+        if operation is None:
+            return
+        is_hidden = self._is_hidden(operation, exchange)
+        if is_hidden and operation.method in _LEAVING:
+            raise Unmet(Reason.PRECONDITION, f"{call.path} was made, and its list does not show it")
+        # What a removal names may be gone by it: that is judged.
+        if is_hidden or operation.id not in self._suspected - self._answered:
             return
         if call.actor is not None:
             self._conclude(operation, exchange)
         self.require_operation(operation.id)
+
+    def _is_hidden(self, operation: Operation, exchange: Exchange) -> bool:
+        """Tell whether a call got 404 about something that its readable list does not show.
+
+        A half-built service may accept a creation, or an approval, and store nothing: then the call is no mistake of
+        the operation that was called.
+        """
+        if exchange.status != HTTPStatus.NOT_FOUND:
+            return False
+        call, (head, _, last) = exchange.call, exchange.call.path.rpartition("/")
+        is_of_entry = operation.path.endswith("}") and not operation.is_named_by_fixtures
+        is_set_up_by_it = operation.method == "PUT" and _names_an_integration(operation)
+        if operation.id == _TAKES_BACK:
+            shown = self._client.send(call.actor, "GET", f"{head}/approvals").served_object.get("approved_by")
+            last = str(next((actor.id for actor in self._profile.actors.values() if actor == call.actor), None))
+        elif is_of_entry and not is_set_up_by_it:
+            shown = self._client.send(call.actor, "GET", head, query={"per_page": 100}).served_json
+        else:
+            return False
+        names = {str(value) for key in ("id", "slug") for value in values_under(key, shown)}
+        return isinstance(shown, list) and last not in names
 
     def _require_known(self, exchange: Exchange) -> None:
         """Raise NotTested when no call about an integration was ever served, and another one is known to exist."""
@@ -308,8 +351,7 @@ class Absences:
     def _conclude(self, operation: Operation, exchange: Exchange) -> None:
         """Repeat the call in every other way that must be served; the operation is absent if none of them finds it."""
         if self._may_be_forbidden(operation, exchange):
-            self._suspected.discard(operation.id)
-            return
+            return  # the project may allow it at another time
         tried = [exchange]
         for other in self._other_ways(operation, exchange):
             tried.append(other)
@@ -319,7 +361,7 @@ class Absences:
 
     def _may_be_forbidden(self, operation: Operation, exchange: Exchange) -> bool:
         """Tell whether a readable setting of the project allows the target to refuse the call."""
-        if operation.id not in _MAY_BE_FORBIDDEN:
+        if operation.id not in _MAY_BE_FORBIDDEN or exchange.status == HTTPStatus.NOT_IMPLEMENTED:
             return False
         project = "/".join(exchange.call.path.split("/")[:3])
         for below, (setting, value) in _FORBIDDING.items():

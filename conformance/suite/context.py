@@ -28,6 +28,7 @@ from conformance.suite.origins import Origins
 from conformance.suite.served_reads import ServedReads
 from conformance.suite.shown_records import ShownRecords
 from conformance.suite.version_traces import VersionTraces
+from conformance.suite.waits import Waits
 from conformance.suite.writes import READING, FirstExports, Writes
 from conformance.target.ownership import Ownership
 from conformance.target.stand_ins import Elsewhere, stand_ins
@@ -126,6 +127,9 @@ class Run:
         """Things that were deleted, and must not be listed again."""
         self.first_exports = FirstExports(self.writes, profile.limits.deadline_seconds)
         """Exports that may not have begun yet."""
+
+        self.waits = Waits(profile.limits.deadline_seconds)
+        """What was waited for, and whether it came."""
 
         self.origins = Origins()
         """Names the values of the profile that may have caused a failure."""

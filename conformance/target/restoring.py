@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,8 @@ _MOST_ROUNDS = 5
 _SHOWN = 5
 _LONGEST_NAME = 60
 _READS_AT_ONCE = 4
+#: So many refused deletions show that the lists of a part hide nothing.
+_ENOUGH_REFUSED = 6
 _STAYS = "made by this run, and no operation takes it away"
 #: Statuses that a gateway itself sends when it wants a login, or has too many calls.
 _OF_WHO_STANDS_IN_FRONT = frozenset({401, 407, 429})
@@ -78,6 +81,7 @@ def put_back(
         if why is not None:
             raise TargetGoneError(why)
         troubles.clear()
+        restoring.remove_unlisted()
         still_there = (*restoring.unread(), *_without_groups(content, profile, client))
         if still_there and troubles:
             raise TargetGoneError(_told(troubles[0]))
@@ -132,6 +136,8 @@ class _Restoring:
                     self._was.append((thing, line["by"], state))
         self.problems: dict[tuple[str, Any], str] = {}
         """Why something could not be restored."""
+        self._refused: Counter[str] = Counter()
+        """By part, how many deletions of what no list shows were refused."""
         self._known: dict[tuple[str, str], tuple[str, State] | None] = {}
         """What was read since the last write, which may change anything; by thing and first reader."""
 
@@ -202,6 +208,24 @@ class _Restoring:
                 if why is not None:  # also for a 404, because a service without this operation answers that too
                     left.setdefault((str(thing), why), []).append(str(entry))
         yield from (f"{thing} ({', '.join(entries)}): {why}" for (thing, why), entries in left.items())
+
+    def remove_unlisted(self) -> None:
+        """Delete what this run made and no list shows: a list that is not built yet hides what is there all the same.
+
+        Rules that were made for certain are deleted by number, unless their deletion was served. Of other entries only
+        those of lists that show nothing are tried, and only a few if none of them is there: the list is right then.
+        """
+        for (thing, by, was), read in zip(self._was, self._all_now(), strict=True):
+            remove, now = thing.restored.remove, read[1] if read else None
+            if remove is None or now is None or thing.restored.by_caller or thing.restored.read_each:
+                continue
+            known = self._numbered if thing.restored.named else self._made if not was and not now else frozenset()
+            own = (entry for part, spot, entry in known if (part, spot) == (thing.part.name, thing.spot))
+            hidden = sorted({*own} - {str(key) for key in now}, key=str)
+            refused = self._refused[thing.part.name]
+            for entry in hidden if thing.restored.named else hidden[: max(0, _ENOUGH_REFUSED - refused)]:
+                problem = self._states.write(thing, remove, None, entry=entry, first=by)
+                self._refused[thing.part.name] += problem is not None
 
     def _all_now(self) -> list[tuple[str, State] | None]:
         with ThreadPoolExecutor(_READS_AT_ONCE) as pool:

@@ -15,7 +15,7 @@ from conformance.reports import FORMATS, WRITTEN, render, render_all
 from conformance.reports.facts import Facts, Standing, failure_in_words, standing
 from conformance.reports.terminal import summary
 from conformance.results.record import Reason
-from conformance.results.text import clip
+from conformance.results.text import clip, together
 from conformance.results.verdicts import Verdict, add_up
 from selftest.reads import report_of
 from selftest.reports.report_samples import (
@@ -168,3 +168,9 @@ def test_a_footer_that_contradicts_the_checks_is_a_warning() -> None:
 def test_checks_that_belong_to_no_planned_requirement_are_named() -> None:
     warnings = Facts.of(record(planned("scope.read"), checks=NON_CONFORMANT.checks)).warnings
     assert "Checks of requirements that the plan does not name are left out: scope.hint, scope.switch." in warnings
+
+
+def test_what_is_left_of_a_kind_is_told_in_one_text() -> None:
+    """A run leaves a scheduled export in half a dozen groups, and the same sentence for each hides what else stays."""
+    left = ["the export of group 20", "rules of group 3", "the export of group 5", "everything in a/b: no answer"]
+    assert together(left) == ["the export of group 5, 20", "rules of group 3", "everything in a/b: no answer"]

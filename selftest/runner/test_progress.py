@@ -125,6 +125,17 @@ def test_a_test_that_takes_long_is_named_as_the_target_may_hang_there() -> None:
     assert screen.state.endswith("; one[scope] has been running for 0:45")
 
 
+def test_a_test_whose_last_attempt_does_not_count_is_not_said_to_be_running() -> None:
+    """An attempt with other fixtures that saw less is dropped, and none follows it."""
+    screen, clock = Screen(), Clock()
+    progress = Progress(TESTS, screen, workers=2, clock=clock)
+    progress.began("one[scope]")
+    progress.stopped("one[scope]")
+    clock.now = 45
+    progress.tick()
+    assert "running" not in screen.state
+
+
 def test_a_run_that_ends_early_says_how_many_tests_were_not_run() -> None:
     screen, clock = Screen(), Clock()
     progress = Progress(TESTS, screen, clock=clock)

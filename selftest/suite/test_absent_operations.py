@@ -438,3 +438,37 @@ def _content_with_nothing(_: Route, request: Request, response: Response) -> Res
 def _added_with_200(route: Route, _: Request, response: Response) -> Response:
     is_added = route.key == f"POST {SCOPE}/allowlist" and response.status == HTTPStatus.CREATED
     return replace(response, status=HTTPStatus.OK) if is_added else response
+
+
+def test_what_was_accepted_and_not_stored_is_no_sign_of_absent_operations(judged: Judge) -> None:
+    """The reads and updates answer 404 because nothing is there: only the creation is wrong."""
+    service = prepared_service(version="17.7")
+
+    def forgets(route: Route, _: Request, response: Response) -> Response:
+        if route.key == "POST /projects/:id/approval_rules" and response.status < 400:
+            del stored(service)[response.content["id"]]  # type: ignore[index] # one rule
+        return response
+
+    service.transformers.append(forgets)
+    read, updated, created = (
+        f"project-approval-rules.{name}" for name in ("read", "update.answers-with-rule", "create.listed")
+    )
+    wanted = (word for name in (read, updated, created) for word in ("--requirement", name))
+    _, text, rows = judged(service, *wanted, *_DRAWS)
+    assert "not there" not in text
+    assert [rows[name]["verdict"] for name in (read, updated, created)] == ["inconclusive", "inconclusive", "failed"]
+
+
+def test_tokens_that_may_only_read_are_an_error_in_the_profile(judged: Judge) -> None:
+    """Otherwise a run blames the service for refusing every write of its maintainers and owners."""
+    service = prepared_service(version="17.7")
+    body = {"error": "insufficient_scope", "error_description": "Higher privileges are needed.", "scope": "api"}
+
+    def refuses(route: Route, _: Request, response: Response) -> Response:
+        return response if route.method == "GET" else Response(403, body, has_content=True)
+
+    service.transformers.append(refuses)
+    code, text, rows = judged(service, "--area", "job-token-scope")
+    assert code == ExitCode.COULD_NOT_RUN, text
+    assert "Each write by maintainer is refused for the scope of the token" in " ".join(text.split())
+    assert {row["verdict"] for row in rows.values()} <= {"not tested", "not applicable"}

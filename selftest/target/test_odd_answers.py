@@ -24,6 +24,7 @@ from conformance.target.provisioning.discover import Discovery
 from conformance.target.provisioning.profiles import by_value, profile_data
 from conformance.target.provisioning.sweep import sweep
 from conformance.target.readings import as_named
+from conformance.target.states import States
 from selftest.target.bench import Bench
 from selftest.target.services import changed
 
@@ -236,3 +237,15 @@ def test_a_call_for_which_the_client_has_waited_long_is_not_sent_again(
 
     assert Bench(alter=changed(silent)).calls.get("token", "/metadata").status is None
     assert len(calls) == sent
+
+
+def test_what_shows_its_ids_as_texts_is_put_back_as_well(served: Profile, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A half-built service may write ids so; an approval is taken back by whoever has that number."""
+    shown = b'{"approved_by": [{"user": {"id": "7", "name": "7"}}]}'
+    monkeypatch.setattr(Client, "perform", lambda _, call: Exchange(call, 200, {}, shown, 0.0))
+    with Client(served.client_settings()) as client:
+        states = States(served, client)
+        things = (thing for spot in states.spots.all for thing in states.things(spot))
+        read = states.read(next(thing for thing in things if thing.part.name == "approvals"))
+    assert read is not None
+    assert read[1] == {7: {"id": 7}}

@@ -27,12 +27,14 @@ from conformance.suite.arrange.reviews import (
     MANY,
     RESET_SECONDS,
     approvers_of,
+    created,
     fresh_name,
     merge_request_path,
     must_become,
     must_not_be_approved_by,
     naming,
     rule_in,
+    settled,
     state_of,
     under_review,
     user_id,
@@ -42,6 +44,7 @@ from conformance.suite.context import NotTested, Unmet, current_run
 from conformance.suite.derived import caller_named, is_known
 from conformance.suite.expectations import (
     Path,
+    given,
     left_to_others,
     must_be_as_before,
     must_settle,
@@ -87,6 +90,9 @@ def test_a_rule_written_by_a_long_path_shows_by_the_number(
     if rules is None or by_path is None or by_path == rules:
         return
     with suppress(Unmet), rules_put_back(maintainer, rules):
+        by_number = created(maintainer, rules)["id"]
+        shows = settled(lambda: by_number in maintainer.list(rules).ids(), wanted=True)
+        given(shows, "what is created by the number does not show either")
         least = MANY if "/merge_requests/" in rules else 2
         body = {"name": fresh_name(), "approvals_required": least, **naming(maintainer)}
         made = maintainer.post(by_path, body)
@@ -191,11 +197,16 @@ def test_a_setting_written_by_a_long_path_shows_by_the_number(maintainer: Caller
 
 
 def changed_in_turns(settings: Settings, named: Settings) -> Iterator[tuple[str, bool]]:
-    """Change a free setting and change it back, both by another path; yield what each served call has set."""
+    """Change a free setting by the number, and then twice by another path; yield what each served call there has set.
+
+    Where what is set by the number does not show, nothing is changed by the path.
+    """
     before = settings.values()
     try:
         for name in [name for name in (AUTHOR, COMMITTER, OVERRIDES) if settings.is_free(name)][:1]:
-            for value in (not before[name], before[name]):
+            settings.change(**{name: not before[name]}).given_served()
+            given(settings.values()[name] is not before[name], "what is set by the number does not show either")
+            for value in (before[name], not before[name]):
                 if named.change(**{name: value}).is_served:
                     yield name, value
     finally:

@@ -344,12 +344,13 @@ class Export:
                 return
             may_come = sort not in in_vain and not self._seen.is_refused
             given(may_come, f"{expected} in {self.path}, which was waited for in vain before")
-        begun = time.monotonic()
+        expected = f"{expected} in {self.path}"
+        begun, allowed = time.monotonic(), current_run().waits.seconds_for(expected)
         try:
-            eventually(holds, f"{expected} in {self.path}")
+            eventually(holds, expected)
         except Unmet:
             # A call without an answer ends only one test.
-            if time.monotonic() - begun >= current_run().profile.limits.deadline_seconds:
+            if time.monotonic() - begun >= allowed:
                 in_vain.add(sort)
                 if self._seen.is_refused:
                     in_vain.add(_REFUSED)

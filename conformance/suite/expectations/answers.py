@@ -105,6 +105,7 @@ class Answer:
         was no mistake.
         """
         looked()
+        self._given_implemented()
         spoiled = self.is_served and beside is not None and beside.exchange.is_refusal
         if beside is not None and spoiled and current_run().absences.has_served(beside.exchange):
             raise Violation("a refusal (any 4xx)", f"status {self.status}", self.exchange)
@@ -128,9 +129,15 @@ class Answer:
     def must_not_break(self) -> Self:
         """Expect any status except a server error."""
         looked()
+        self._given_implemented()
         if self.is_broken:
             raise Violation("no server error", f"status {self.status}", self.exchange)
         return self
+
+    def _given_implemented(self) -> None:
+        """Go on unless the operation says that it is not implemented: then it is absent, and no wrong refusal."""
+        if self.exchange.status == HTTPStatus.NOT_IMPLEMENTED:
+            current_run().absences.require_answer(self.exchange)
 
     def without_body(self) -> Self:
         """Expect an empty body."""

@@ -240,14 +240,18 @@ def read_until(read: Callable[[], T], holds: Callable[[T], bool], within: float 
 
 
 def eventually(holds: Callable[[], bool], expected: str) -> None:
-    """Poll until a condition holds; inconclusive when the target's deadline passes before."""
-    limits = current_run().profile.limits
-    deadline = time.monotonic() + limits.deadline_seconds
+    """Poll until a condition holds; inconclusive when the time for it passes before: at most the target's deadline."""
+    waits = current_run().waits
+    seconds = waits.seconds_for(expected)
+    deadline = time.monotonic() + seconds
     pauses = _pauses()
     while not holds():
         if time.monotonic() >= deadline:
-            raise Unmet(Reason.PRECONDITION, f"{expected} did not happen within {limits.deadline_seconds:g} s")
+            waits.missed()
+            why = "" if seconds == waits.deadline_seconds else ", after others were waited for in vain"
+            raise Unmet(Reason.PRECONDITION, f"{expected} did not happen within {seconds:g} s{why}")
         _pause(next(pauses))
+    waits.came(expected)
 
 
 def _pause(seconds: float) -> None:

@@ -1,0 +1,45 @@
+"""What a run makes on a half-built service whose lists show nothing is removed at its end all the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.reference.http import ok
+from conformance.runner.precautions import Precautions
+from conformance.target import load_profile
+from selftest.conftest import in_a_test
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conformance.reference import Service
+    from conformance.reference.http import Request, Response
+    from conformance.reference.routing import Route
+
+
+def test_what_no_list_shows_is_removed_by_its_number(
+    reference: tuple[Service, str], write_profile: Callable[..., Path], tmp_path: Path
+) -> None:
+    service, base_url = reference
+
+    def empty(route: Route, _: Request, response: Response) -> Response:
+        return ok([]) if route.method == "GET" and isinstance(response.content, list) else response
+
+    profile = load_profile(write_profile(service, base_url))
+    rules, lists = dict(service.approval_rules.rules), dict(service.job_token_scope.scopes)
+    service.transformers.append(empty)
+    project, outer = (profile.value(name) for name in ("project", "sibling_project"))
+    precautions, maintainer = Precautions.of(profile, None, tmp_path, "run"), profile.actors["maintainer"]
+    with in_a_test(profile) as test:
+        precautions.keep_ledger(test.run, 0)
+        assert list(precautions.begin([0], restores=True)) == []
+        send, path = test.run.client.send, f"/projects/{project}"
+        rule = {"name": "conformance-1", "approvals_required": 1, "user_ids": [maintainer.id]}
+        assert send(maintainer, "POST", f"{path}/approval_rules", json_body=rule).is_success
+        entry = {"target_project_id": outer}
+        assert send(maintainer, "POST", f"{path}/job_token_scope/allowlist", json_body=entry).is_success
+        assert precautions.put_back() == ()
+        precautions.release()
+    assert service.approval_rules.rules == rules
+    assert service.job_token_scope.scopes.items() >= lists.items()
