@@ -38,8 +38,10 @@ _TIMEOUTS = frozenset({Trouble.READ_TIMEOUT, Trouble.BODY_TIMEOUT})
 _RARELY = 1e-6
 #: So many HTML pages in a row are the service's own answer to calls of a kind.
 _PAGES_OF_ITS_OWN = 3
-#: A service that serves reads of so many kinds without data does so everywhere. Waiting for each would take minutes.
-_ENOUGH_KINDS_OF_BLANKS = 3
+#: A service that answers so many kinds of calls without data, or with one page, does so everywhere. Waiting for each
+#: would take minutes.
+_ENOUGH_KINDS = 3
+_LONGEST_PAGE = 1000
 #: Seconds that a call waits for a gateway which lets other calls pass: most gateways fail for a moment, or for all.
 _LONG = 5.0
 #: The same, once so many kinds of calls have waited in vain: each of ten operations waits, in each of the workers.
@@ -99,6 +101,8 @@ class Retries:
     """Kinds of paths for which the service itself is known to answer 404 in prose."""
     _own_blanks: set[str] = field(default_factory=set)
     """Kinds of paths for which the service itself is known to serve reads without data, such as for empty lists."""
+    _own_pages: dict[tuple[int | None, bytes], set[str]] = field(default_factory=dict)
+    """For each page, the kinds of paths for which the service itself is known to answer with it."""
     _in_vain: set[str] = field(default_factory=set)
     """Kinds of calls that a gateway answered for long, while it let calls of other kinds pass."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -144,18 +148,21 @@ class Retries:
             self._own_prose.add(_kind_of_path(exchange))
         elif exchange.is_blank:
             self._own_blanks.add(_kind_of_path(exchange))
+        else:
+            self._own_pages.setdefault(_page(exchange), set()).add(_kind_of_path(exchange))
 
     def _may_be_of_gateway(self, exchange: Exchange) -> bool:
         if exchange.is_blank and self._is_blank_by_itself(exchange):
             return False
         if not exchange.is_not_found_in_prose:
-            return exchange.may_be_of_gateway
+            is_own = exchange.is_page and len(self._own_pages.get(_page(exchange), ())) >= _ENOUGH_KINDS
+            return exchange.may_be_of_gateway and not is_own
         if _kind_of_path(exchange) in self._own_prose:
             return False
         return self._not_found >= _ENOUGH_NOT_FOUND and self._in_prose <= _SELDOM_IN_PROSE * self._answers
 
     def _is_blank_by_itself(self, exchange: Exchange) -> bool:
-        return len(self._own_blanks) >= _ENOUGH_KINDS_OF_BLANKS or _kind_of_path(exchange) in self._own_blanks
+        return len(self._own_blanks) >= _ENOUGH_KINDS or _kind_of_path(exchange) in self._own_blanks
 
     def _is_its_own(self, exchange: Exchange) -> bool:
         # A test that starts again repeats a write; a read is also retried by itself.
@@ -263,6 +270,11 @@ def kind_of(exchange: Exchange) -> str:
 def _kind_of_path(exchange: Exchange) -> str:
     """Return the path with all numbers replaced by one."""
     return re.sub("[0-9]+", "0", exchange.call.path)
+
+
+def _page(exchange: Exchange) -> tuple[int | None, bytes]:
+    """Return the status and the text of a page without its numbers, such as those of a request or an hour."""
+    return exchange.status, re.sub(b"[0-9]+", b"0", exchange.body[:_LONGEST_PAGE])
 
 
 def _same(exchange: Exchange) -> str:

@@ -186,6 +186,27 @@ def test_a_service_that_answers_empty_lists_without_data_is_not_waited_for_each_
     assert takes_for_its_own("/groups/1/approval_rules", b"")
 
 
+def test_a_service_whose_errors_are_pages_is_not_waited_for_each_time() -> None:
+    """A half-built service may answer every mistake with the error page of its framework, and calls between them well.
+
+    A page with other words may still be of a gateway.
+    """
+    retries, html = Retries(call_seconds=60, run_seconds=60), {"content-type": "text/html"}
+    for number in range(1000):
+        retries.see(Exchange(Call(None, "GET", f"/projects/{number}"), 200, {}, b"{}", 0))
+
+    def takes_for_its_own(path: str, body: bytes = b"<html>Error 17") -> bool:
+        exchange = Exchange(Call(None, "POST", path), 500, html, body, 0)
+        retries.see(exchange)
+        return retries.take_for(exchange).status == 500
+
+    for kind in ("approval_rules", "integrations", "badges"):
+        assert [takes_for_its_own(f"/projects/1/{kind}") for _ in range(3)][::2] == [False, True]
+        retries.see(Exchange(Call(None, "POST", f"/projects/1/{kind}"), 201, {}, b"{}", 0))
+    assert takes_for_its_own("/groups/1/approval_rules", b"<html>Error 18")
+    assert not takes_for_its_own("/groups/2/hooks", b"<html>Maintenance")
+
+
 @pytest.mark.parametrize("rate", [0.02, 0.05, 0.2])
 def test_occasional_gateway_pages_are_never_attributed_to_the_service(rate: float) -> None:
     """In ten thousand writes, a gateway answers some twice in a row, and the tests of both start again."""
