@@ -223,11 +223,11 @@ def test_a_project_and_a_group_of_one_number_are_two_entries(maintainer: Caller,
             return
         with verifies("job-token-scope.allowlists.are-separate"):
             # It was accepted while the project of its number was on no list, so only that one can prevent it.
-            maintainer.post(GROUPS.of(project), GROUPS.body(number)).must_be(201)
+            maintainer.post(GROUPS.of(project), GROUPS.body(number)).must_be_served()
             with unchanged(lambda: GROUPS.ids(maintainer, project), "the list of groups"):
                 maintainer.delete(PROJECTS.of(project) / number).given_served()
             # The same in the other direction: the project was accepted while no group of its number was on a list.
-            maintainer.post(PROJECTS.of(project), PROJECTS.body(number)).must_be(201)
+            maintainer.post(PROJECTS.of(project), PROJECTS.body(number)).must_be_served()
             with unchanged(lambda: PROJECTS.ids(maintainer, project), "the list of projects"):
                 maintainer.delete(GROUPS.of(project) / number).given_served()
 
