@@ -16,7 +16,7 @@ class Waits:
     """Remembers what was waited for in a run. Safe to use from several threads.
 
     A service that is half built may never show what it accepted. A run that waits for each of a dozen such things until
-    the deadline takes many minutes and learns nothing more. What came once is always given the whole time.
+    the deadline takes many minutes and learns nothing more. What came the last time is given the whole time.
     """
 
     deadline_seconds: float
@@ -32,13 +32,14 @@ class Waits:
             return min(self.deadline_seconds, max(_LEAST_SECONDS, self.deadline_seconds * _SHARE**self._in_vain))
 
     def came(self, expected: str) -> None:
-        """Note that something came in time."""
+        """Note that something came while it was waited for; what was there already says nothing about the next one."""
         with self._lock:
             self._came.add(_kind(expected))
 
-    def missed(self) -> None:
+    def missed(self, expected: str) -> None:
         """Note that something did not come in the time it had."""
         with self._lock:
+            self._came.discard(_kind(expected))
             self._in_vain += 1
 
 

@@ -245,13 +245,16 @@ def eventually(holds: Callable[[], bool], expected: str) -> None:
     seconds = waits.seconds_for(expected)
     deadline = time.monotonic() + seconds
     pauses = _pauses()
-    while not holds():
-        if time.monotonic() >= deadline:
-            waits.missed()
-            why = "" if seconds == waits.deadline_seconds else ", after others were waited for in vain"
-            raise Unmet(Reason.PRECONDITION, f"{expected} did not happen within {seconds:g} s{why}")
+    if holds():
+        return
+    while time.monotonic() < deadline:
         _pause(next(pauses))
-    waits.came(expected)
+        if holds():
+            waits.came(expected)
+            return
+    waits.missed(expected)
+    why = "" if seconds == waits.deadline_seconds else ", after others were waited for in vain"
+    raise Unmet(Reason.PRECONDITION, f"{expected} did not happen within {seconds:g} s{why}")
 
 
 def _pause(seconds: float) -> None:
