@@ -65,7 +65,9 @@ class Credentials(Protocol):
 
 
 #: RFC 6750: the request requires higher privileges than the token has.
-_SPEAKS_OF_A_SCOPE, _LONGEST_WORD = b"insufficient_scope", 1000
+_SPEAKS_OF_A_SCOPE = b"insufficient_scope"
+#: So many bytes of a refusal say why; a page about something else may be long.
+_SAYING_WHY = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +186,7 @@ class Exchange:
     @property
     def lacks_scope(self) -> bool:
         """Whether the call was refused for what the token may do, and not for the role: OAuth 2.0 has a word for it."""
-        told = self.headers.get("www-authenticate", "").encode() + self.body[:_LONGEST_WORD]
+        told = self.headers.get("www-authenticate", "").encode() + self.body[:_SAYING_WHY]
         return self.status == HTTPStatus.FORBIDDEN and _SPEAKS_OF_A_SCOPE in told
 
     @property

@@ -43,7 +43,7 @@ _PAGES_OF_ITS_OWN = 3
 _ENOUGH_KINDS = 3
 _LONGEST_PAGE = 1000
 #: Seconds that a call waits for a gateway which lets other calls pass: most gateways fail for a moment, or for all.
-_LONG = 5.0
+_LONG = 10.0
 #: The same, once so many kinds of calls have waited in vain: each of ten operations waits, in each of the workers.
 _SHORT, _ENOUGH_KINDS_IN_VAIN = 1.0, 2
 #: So many 404 that are not in prose show that the service itself does not use prose.
@@ -131,16 +131,21 @@ class Retries:
             self._answers += exchange.status is not None
             self._in_prose += exchange.is_not_found_in_prose
             self._not_found += exchange.status == HTTPStatus.NOT_FOUND and not exchange.is_not_found_in_prose
-            is_page = self._may_be_of_gateway(exchange)
-            if not is_page and exchange.status is not None:
-                self._accidents += self._pages[_same(exchange)]
-            if is_page:
+            if self._may_be_of_gateway(exchange):
                 self._pages.update((kind_of(exchange), _same(exchange)))
-            elif exchange.status is not None:
-                for name in (kind_of(exchange), _same(exchange), _to_the_same(exchange)):
-                    self._pages.pop(name, None)
-            if is_page and self._is_its_own(exchange):
-                self._learn(exchange)
+                if self._is_its_own(exchange):
+                    self._learn(exchange)
+            elif exchange.status is not None and not exchange.may_be_of_gateway:
+                self._see_other_than_page(exchange)
+
+    def _see_other_than_page(self, exchange: Exchange) -> None:
+        times = self._pages[_same(exchange)]
+        self._accidents += times
+        if times:  # for a while, the same call got a page: that was a gateway's after all
+            for kinds in self._own_pages.values():
+                kinds.discard(_kind_of_path(exchange))
+        for name in (kind_of(exchange), _same(exchange), _to_the_same(exchange)):
+            self._pages.pop(name, None)
 
     def _learn(self, exchange: Exchange) -> None:
         """Remember the kind of call for which the service itself answers so, so that nobody waits for it again."""

@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass, field
 
 #: With each wait in vain, the next one for something that never came takes this part of the time, but not less than so.
-_SHARE, _LEAST_SECONDS = 0.25, 2.0
+_SHARE, _LEAST_SECONDS = 0.5, 5.0
 _NUMBER = re.compile("[0-9]+")
 
 

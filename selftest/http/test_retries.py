@@ -186,25 +186,37 @@ def test_a_service_that_answers_empty_lists_without_data_is_not_waited_for_each_
     assert takes_for_its_own("/groups/1/approval_rules", b"")
 
 
+def takes_for_its_own(retries: Retries, path: str, page: bytes) -> bool:
+    exchange = Exchange(Call(None, "POST", path, body=b'"a mistake"'), 500, {"content-type": "text/html"}, page, 0)
+    retries.see(exchange)
+    return retries.take_for(exchange).status == 500
+
+
+def knowing_a_page(page: bytes) -> Retries:
+    """Return what is known after pages for three kinds of calls, and calls between them that were served."""
+    retries = Retries(call_seconds=60, run_seconds=60)
+    for number in range(1000):
+        retries.see(Exchange(Call(None, "GET", f"/projects/{number}"), 200, {}, b"{}", 0))
+    for kind in ("approval_rules", "integrations", "badges"):
+        assert [takes_for_its_own(retries, f"/projects/1/{kind}", page) for _ in range(3)][::2] == [False, True]
+        retries.see(Exchange(Call(None, "POST", f"/projects/1/{kind}", body=b"{}"), 201, {}, b"{}", 0))
+    return retries
+
+
 def test_a_service_whose_errors_are_pages_is_not_waited_for_each_time() -> None:
     """A half-built service may answer every mistake with the error page of its framework, and calls between them well.
 
     A page with other words may still be of a gateway.
     """
-    retries, html = Retries(call_seconds=60, run_seconds=60), {"content-type": "text/html"}
-    for number in range(1000):
-        retries.see(Exchange(Call(None, "GET", f"/projects/{number}"), 200, {}, b"{}", 0))
+    retries = knowing_a_page(b"<html>Error 17")
+    assert all(takes_for_its_own(retries, "/groups/1/approval_rules", b"<html>Error 18") for _ in range(9))
+    assert not takes_for_its_own(retries, "/groups/2/hooks", b"<html>Maintenance")
 
-    def takes_for_its_own(path: str, body: bytes = b"<html>Error 17") -> bool:
-        exchange = Exchange(Call(None, "POST", path), 500, html, body, 0)
-        retries.see(exchange)
-        return retries.take_for(exchange).status == 500
 
-    for kind in ("approval_rules", "integrations", "badges"):
-        assert [takes_for_its_own(f"/projects/1/{kind}") for _ in range(3)][::2] == [False, True]
-        retries.see(Exchange(Call(None, "POST", f"/projects/1/{kind}"), 201, {}, b"{}", 0))
-    assert takes_for_its_own("/groups/1/approval_rules", b"<html>Error 18")
-    assert not takes_for_its_own("/groups/2/hooks", b"<html>Maintenance")
+def test_a_page_that_went_away_was_of_a_gateway_after_all() -> None:
+    retries = knowing_a_page(b"<html>Down")
+    retries.see(Exchange(Call(None, "POST", "/projects/1/badges", body=b'"a mistake"'), 400, {}, b"{}", 0))
+    assert not takes_for_its_own(retries, "/groups/1/approval_rules", b"<html>Down")
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.05, 0.2])
