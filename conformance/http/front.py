@@ -71,6 +71,8 @@ class Front:
     """By token that was not served since, the group, status and words of the last refusal by the service itself."""
     _ended: set[str] = field(default_factory=set)
     """Tokens that were refused for everything, by 401 or 403, until the waiting time was over."""
+    _has_ended_for_all: bool = False
+    """Whether a token was waited for in vain and nothing was served since: then others need not be waited for."""
     _stands: bool = False
     """Whether a gateway was detected and nothing was served since."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -83,14 +85,16 @@ class Front:
         return exchange
 
     def is_waited_for(self, exchange: Exchange) -> bool:
-        """Tell whether waiting may help: a token for which waiting did not help once is not waited for again."""
-        return not (exchange.refuses_throughout and token_of(exchange.call) in self._ended)
+        """Tell whether waiting may help: not for a token, or after one, for which waiting did not help once."""
+        is_known = self._has_ended_for_all or token_of(exchange.call) in self._ended
+        return not (exchange.refuses_throughout and is_known)
 
     def came_to_nothing(self, exchange: Exchange) -> None:
         """Record an answer that did not change after waiting."""
         if exchange.refuses_throughout:
             with self._lock:
                 self._ended.add(token_of(exchange.call))
+                self._has_ended_for_all = True
 
     def _hear(self, exchange: Exchange) -> None:
         """Remember a read that was served with JSON; ignore all other answers."""
@@ -98,6 +102,7 @@ class Front:
         if exchange.is_in_place_of_service or not exchange.is_success or call.is_elsewhere:
             return
         with self._lock:
+            self._has_ended_for_all = False
             self._refused.pop(token_of(call), None)
         if shape is not None:
             with self._lock:

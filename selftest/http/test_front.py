@@ -271,6 +271,19 @@ def test_a_token_that_nothing_takes_any_more_is_waited_for_once(
     assert client.retries.counts == {f"status {status}": 2}
 
 
+def test_after_one_token_was_waited_for_in_vain_no_other_one_is() -> None:
+    """A service that has lost its memory knows none of a dozen tokens, and each would be waited for a minute."""
+    other, is_lost = Actor("owner", "another-secret-token"), False
+    service = Service(UNKNOWN, lambda *_: is_lost)
+    with serving(service) as server, client_of(server.base_url, call_seconds=1) as client:
+        for actor in (MAINTAINER, other):
+            client.send(actor, "GET", "/version")
+        is_lost = True
+        answers = [client.send(actor, "GET", "/user") for actor in (MAINTAINER, other)]
+    assert {answer.trouble for answer in answers} == {Trouble.REFUSED_THROUGHOUT}
+    assert client.retries.counts == {"status 401": 2}
+
+
 def test_a_token_that_works_again_is_waited_for_again() -> None:
     service = Service(UNKNOWN, lambda number, _: 1 < number < 18 or number > 19)
     with serving(service) as server, client_of(server.base_url, call_seconds=1) as client:

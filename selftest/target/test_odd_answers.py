@@ -13,18 +13,20 @@ import pytest
 from conformance.errors import TargetError
 from conformance.http.client import Client
 from conformance.http.exchange import Exchange
+from conformance.http.settings import ClientSettings
 from conformance.reference import EmbeddedServer
 from conformance.target.check import check_profile, doubted_roles
 from conformance.target.marker import KEY, Marker, run_behind
 from conformance.target.preflight import overstated, preflight
 from conformance.target.profile import profile_from
 from conformance.target.provisioning.accounts import UsersRefusedError
-from conformance.target.provisioning.calls import Answer, Body, RefusedError, Way
+from conformance.target.provisioning.calls import Answer, Body, RefusedError, Way, by_http
 from conformance.target.provisioning.discover import Discovery
 from conformance.target.provisioning.profiles import by_value, profile_data
 from conformance.target.provisioning.sweep import sweep
 from conformance.target.readings import as_named
 from conformance.target.states import States
+from selftest.proof.hostile import says, serving, whole
 from selftest.target.bench import Bench
 from selftest.target.services import changed
 
@@ -249,3 +251,18 @@ def test_what_shows_its_ids_as_texts_is_put_back_as_well(served: Profile, monkey
         read = states.read(next(thing for thing in things if thing.part.name == "approvals"))
     assert read is not None
     assert read[1] == {7: {"id": 7}}
+
+
+def test_provisioning_does_not_wait_as_long_again_after_a_read_has_waited_in_vain() -> None:
+    """A hundred steps that each wait for a minute would end after many minutes, and say nothing."""
+    busy = says(whole(b"", status=b"503 Service Unavailable", headers=b"Retry-After: 0\r\n"), stays=True)
+    with serving(busy) as server, Client(ClientSettings(base_url=server.base_url, call_wait_seconds=2.5)) as client:
+        way = by_http(client)
+        way("token", "POST", "/groups", {}, {})
+        assert client.retries.call_seconds == 2.5
+        client.retries.call_seconds = 0.2
+        way("token", "GET", "/groups", {}, None)
+        assert client.retries.call_seconds == 2
+        server.answer = says(whole(b"[]"), stays=True)
+        way("token", "GET", "/groups", {}, None)
+        assert client.retries.call_seconds == 2.5

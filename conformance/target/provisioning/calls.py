@@ -16,11 +16,12 @@ from urllib.parse import quote
 from conformance.errors import TargetError
 from conformance.http.bodies import ABSENT, json_in
 from conformance.http.client import Client, TargetGoneError
-from conformance.http.exchange import NOT_THERE, next_page
+from conformance.http.exchange import NOT_THERE, READING, next_page
 from conformance.target.profile import Actor
 from conformance.target.readings import as_named
 
 if TYPE_CHECKING:
+    from conformance.http.exchange import Exchange
     from conformance.target.provisioning.files import Made
 
 Body = Mapping[str, Any]
@@ -34,6 +35,8 @@ _MOST_PAGES = 500
 _AGAIN, _ONCE_MORE = 4, 1
 _LONG_ENOUGH = 30.0  # seconds
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
+#: For how many seconds a call is repeated after another one was repeated in vain.
+_SHORT_WAIT_SECONDS = 2.0
 #: How many seconds reads may lag behind writes, and by which factor the seen lag is exceeded.
 _LONGEST_LAG, _MARGIN = 10.0, 1.5
 #: How many parts of a path say what is made; later ones name it, as files are named.
@@ -341,7 +344,20 @@ class Calls:
 
 
 def by_http(client: Client) -> Way:
-    """Return the way to send calls over HTTP."""
+    """Return the way to send calls over HTTP.
+
+    Once a call has waited in vain for an answer, no other one waits as long until one is answered: a hundred steps that
+    each wait for a minute end after many minutes, and say nothing.
+    """
+    usual = client.retries.call_seconds
+
+    def hear(exchange: Exchange) -> None:
+        if exchange.status is not None:
+            client.retries.call_seconds = usual
+        elif exchange.call.method in READING:  # what creates something is not repeated, and has waited for nothing
+            client.retries.call_seconds = min(usual, _SHORT_WAIT_SECONDS)
+
+    client.on_exchange(hear)
 
     def send(token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
         actor = Actor("provisioning", token) if token else None
