@@ -375,10 +375,11 @@ def test_a_parameter_with_a_closed_list_takes_each_of_its_values_and_no_others(
             if set_up(maintainer, path, other, **{name: last}).is_served:
                 with verifies(choice.values, go_on=True):
                     must_not_show_another(maintainer, path, other, (name, last), list(choice.allowed[:-1]))
-                set_up(maintainer, path, other, **{name: NO_CHOICE})
-                with verifies(choice.closed, go_on=True):
-                    after = shown(maintainer, path, slug_of(other), name)
-                    must(NO_CHOICE not in after, f"{name} of {slug_of(other)} refused or not stored", f"{NO_CHOICE}")
+                if has(other, "recipients"):  # what mails is seldom made of the same parts as what chats
+                    set_up(maintainer, path, other, **{name: NO_CHOICE})
+                    with verifies(choice.closed, go_on=True):
+                        after = shown(maintainer, path, slug_of(other), name)
+                        must(NO_CHOICE not in after, f"{name} of {slug_of(other)} refused or not stored", NO_CHOICE)
 
 
 def test_the_deprecated_switch_to_the_default_branch_does_no_harm(

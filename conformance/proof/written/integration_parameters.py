@@ -427,6 +427,16 @@ def mails_take_any_choice_of_branches(service: Service) -> None:
     afterwards(service.integrations, "shown_settings", shown)
 
 
+@fault("integrations.parameters.restrict-to-branch.text")
+def restriction_to_branches_is_lost(service: Service) -> None:
+    """What is sent as restrict_to_branch is accepted, and stored as a blank text."""
+    bodies(
+        service,
+        set_up_key(service),
+        lambda body: {**body, "restrict_to_branch": ""} if isinstance(body.get("restrict_to_branch"), str) else body,
+    )
+
+
 @fault(_FOLLOWED)
 def comments_are_off_when_commits_are(service: Service) -> None:
     """Comments on events are switched off together with the event for commits."""
