@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from conformance.suite.accepted import DONE_WITHIN_SECONDS
 from conformance.suite.arrange import UNUSED_ID
 from conformance.suite.arrange.export_entries import FAILED, FINISHED, STARTED, marks_in
-from conformance.suite.arrange.export_files import must_hold_once
+from conformance.suite.arrange.export_files import lines_of, lines_with, must_hold_once
 from conformance.suite.arrange.exports import Export, export_of
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import (
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from conformance.suite import Fixture
 
 NO_RELATION = "conformance_no_such_relation"
+#: Number of further relations whose status is asked for alone.
+MOST_FILTERED = 3
 
 
 # -- scheduling and following ------------------------------------------------------------------------------------------
@@ -127,6 +129,32 @@ def test_an_export_of_one_group_starts_none_of_another(export: Export, foreign_e
         export.ended_anew(*export.begun_anew(batched=anew), batched=anew)
 
 
+def test_the_export_of_a_group_leaves_the_file_of_a_group_inside_it(
+    owner: Caller, export: Export, export_group: Fixture
+) -> None:
+    """Whether inner groups are exported too is open, and whether a file shows what is inherited; not whose it is."""
+    left_to_others()  # unless the profile names such a group, and texts that show in its file
+    inner = current_run().profile.first("inner_export_group")
+    texts = inner.get("objects") if inner is not None else None
+    if inner is None or not texts or export_group.get("objects") is None:
+        return
+    inside = export_of(owner, inner, export.relation)
+    if missing_in(inside.in_one_piece(), texts):
+        return
+    export.ended_anew(*export.begun_anew(batched=False), batched=False)
+    inside.quiet()
+    with verifies("group-relations-export.download.belongs-to-its-group"):
+        file = inside.download()
+        lost = missing_in(file, texts) if file.is_served else []
+        must(not lost, "its objects after the export of the group around it", f"none of {lost}", file.exchange)
+
+
+def missing_in(file: Answer, texts: list[str]) -> list[str]:
+    """Return the texts that no line of a file holds."""
+    lines = lines_of(file)
+    return [text for text in texts if not lines_with(text, lines)]
+
+
 def test_the_status_of_one_relation_shows_no_other(export: Export, export_group: Fixture, anonymous: Caller) -> None:
     export.finished(batched=False)
     relations = relations_in(export.entries())
@@ -143,6 +171,10 @@ def test_the_status_of_one_relation_shows_no_other(export: Export, export_group:
         must_show_the_form(answer, batched=False)
         form = "an array" if isinstance(answer.json, list) else "the bare entry"
         observe("group-relations-export.status.filtered-form", f"the status of one relation is {form}")
+        for other in sorted(set(map(str, relations)) - {export.relation})[:MOST_FILTERED]:  # some may begin alike
+            of_it = export.caller.get(export.path / "status", relation=other).must_be(200)
+            shown = relations_in(of_it.json)
+            must(set(shown) == {other}, f"the entry of {other}", f"entries of {shown}", of_it.exchange)
         after = relations_in(export.entries())  # after asking for one relation, ask for all of them again
         must(len(set(after)) > 1, "more than one relation where none is asked for", f"{after}")
     with verifies("group-relations-export.authorization.following-anonymous", go_on=True):

@@ -13,7 +13,7 @@ from conformance.suite import Reason
 from conformance.suite.accepted import DONE_WITHIN_SECONDS
 from conformance.suite.arrange import UNUSED_ID
 from conformance.suite.arrange.approval_rules import own_group
-from conformance.suite.arrange.export_entries import FINISHED, has_ended, marks_in
+from conformance.suite.arrange.export_entries import FINISHED, finished_marks_in, has_ended, marks_in
 from conformance.suite.arrange.export_files import (
     file_names,
     lines_of,
@@ -263,8 +263,7 @@ def test_a_file_holds_the_objects_of_its_group(
     texts = given_field(export_group, "objects", list)
     other = export_of(owner, subgroup, export.relation)
     given_its_objects(export, texts)
-    # A failed export may be retried automatically.
-    before = marks_in(entry for entry in export.quiet() if entry.get("status") == FINISHED)
+    before = finished_marks_in(export.quiet())
     with verifies("group-relations-export.download.belongs-to-its-group"):
         file = file_of_what_there_is(other)
         held = lines_of(file)
@@ -316,7 +315,7 @@ def test_the_export_of_a_group_inside_or_beside_leaves_the_file_of_a_group(
     if not others or not texts:
         return
     given_its_objects(export, texts)
-    before = marks_in(export.entries())
+    before = finished_marks_in(export.quiet())  # other relations may end after the one that was waited for
     for other in others:
         another = export_of(owner, other, export.relation)
         with suppress(Unmet):
@@ -334,7 +333,8 @@ def test_the_export_of_a_group_inside_or_beside_leaves_the_file_of_a_group(
             lost = [text for text in texts if file.is_served and not lines_with(text, lines_of(file))]
             must(not lost, f"its objects after the export of group {other.id}", f"none of {lost}", file.exchange)
         with verifies("group-relations-export.schedule.belongs-to-its-group"):
-            must_be_as_before("the export status of the group", before, marks_in(export.entries()))
+            after = marks_in(export.entries())
+            must_be_as_before("the export status of the group", before, {one: after.get(one) for one in before})
 
 
 def is_batched_by_path(export: Export, group: Fixture) -> bool | None:

@@ -375,22 +375,11 @@ def test_a_parameter_with_a_closed_list_takes_each_of_its_values_and_no_others(
             if set_up(maintainer, path, other, **{name: last}).is_served:
                 with verifies(choice.values, go_on=True):
                     must_not_show_another(maintainer, path, other, (name, last), list(choice.allowed[:-1]))
-
-
-def test_comments_on_events_are_switched_as_the_entry_says(
-    maintainer: Caller,
-    path: Path,
-    known: list[Fixture],
-) -> None:
-    integration = offering(known, "comment_on_event_enabled")
-    with (
-        borrowed(maintainer, path, integration),
-        verifies("integrations.parameters.comment-on-event-enabled.followed"),
-    ):
-        for wanted in (False, True, False):  # once when it is set up, and then when it is changed
-            set_up(maintainer, path, integration, comment_on_event_enabled=wanted).given_served()
-            listed = maintainer.whole_list(path)
-            listed.must_contain(slug=slug_of(integration), comment_on_event_enabled=wanted)
+                if has(other, "recipients"):  # what mails is seldom made of the same parts as what chats
+                    set_up(maintainer, path, other, **{name: NO_CHOICE})
+                    with verifies(choice.closed, go_on=True):
+                        after = shown(maintainer, path, slug_of(other), name)
+                        must(NO_CHOICE not in after, f"{name} of {slug_of(other)} refused or not stored", NO_CHOICE)
 
 
 def test_the_deprecated_switch_to_the_default_branch_does_no_harm(
@@ -435,10 +424,9 @@ def test_mails_on_push_tell_of_all_branches_unless_told_otherwise(
     path: Path,
     emails_on_push_integration: Fixture,
 ) -> None:
+    integration, name = emails_on_push_integration, "branches_to_be_notified"
     with verifies("integrations.parameters.branches-to-be-notified.default-of-emails-on-push"):
-        must_default(
-            maintainer, path, emails_on_push_integration, "branches_to_be_notified", wanted="all", other="protected"
-        )
+        must_default(maintainer, path, integration, name, wanted="all", other="protected")
 
 
 def test_certificates_are_checked_unless_told_otherwise(

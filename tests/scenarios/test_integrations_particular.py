@@ -1,4 +1,4 @@
-"""Integrations that differ from the others: the chat app, and issue trackers that can be switched."""
+"""Integrations that differ from the others: the chat app, and issue trackers with switches of their own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from conformance.suite.arrange.integrations import (
     NEWER_NAME,
     OLDER_NAME,
     borrowed,
+    every_integration,
     given_unlisted,
+    has,
     has_both_names,
     integrations_path,
     offering,
@@ -196,3 +198,24 @@ def text_beside(integration: Fixture) -> dict[str, str]:
     """Return an optional text that an integration shows; None if none is known."""
     name, value = integration.get("distinctive_name"), integration.get("distinctive_value")
     return {name: value} if isinstance(name, str) and isinstance(value, str) else {}
+
+
+def test_comments_on_events_are_switched_as_the_entry_says(
+    maintainer: Caller,
+    project: Fixture,
+    integrations: tuple[Fixture, ...],
+) -> None:
+    """Whether commits are told of is another switch, which is set the other way round meanwhile."""
+    path = integrations_path(maintainer, project)
+    integration = offering(every_integration(integrations), "comment_on_event_enabled")
+    with (
+        borrowed(maintainer, path, integration),
+        verifies("integrations.parameters.comment-on-event-enabled.followed"),
+    ):
+        beside = {"merge_requests_events": True} if has(integration, "merge_requests_events") else {}
+        for wanted in (False, True, False):  # once when it is set up, and then when it is changed
+            if beside and has(integration, "commit_events"):
+                beside["commit_events"] = not wanted
+            set_up(maintainer, path, integration, comment_on_event_enabled=wanted, **beside).given_served()
+            listed = maintainer.whole_list(path)
+            listed.must_contain(slug=slug_of(integration), comment_on_event_enabled=wanted)

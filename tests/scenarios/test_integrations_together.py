@@ -44,12 +44,15 @@ from conformance.suite.expectations import (
 )
 from conformance.suite.expectations.words import settles
 from conformance.suite.load import ROUNDS, at_once
+from conformance.suite.shown_records import values_under
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from conformance.suite import Fixture
 
+#: The parameters of several integrations that have a default.
+DEFAULTS = ("branches_to_be_notified", "labels_to_be_notified_behavior", "enable_ssl_verification")
 #: How many integrations are set up at the same time, if the profile names so many.
 MANY = 12
 
@@ -231,6 +234,46 @@ def test_all_integrations_that_are_set_up_are_listed(
                 left_to_others("integrations.single.shows-its-own")
         if not alike:
             left_to_others("integrations.single.shows-its-own")
+
+
+def test_integrations_of_several_kinds_have_the_defaults(
+    maintainer: Caller, project: Fixture, integrations: tuple[Fixture, ...]
+) -> None:
+    """The last that has a parameter, for the first is looked at elsewhere; what mails may have a default of its own."""
+    left_to_others()  # unless the profile names two integrations with one of these parameters
+    path, found = integrations_path(maintainer, project), dict[str, tuple[str, object]]()
+    known = [each for each in every_integration(integrations) if not has(each, "recipients")]
+    having = {name: [each for each in known if has(each, name)] for name in DEFAULTS}
+    last = {slug_of(each[-1]): each[-1] for each in having.values() if len(each) > 1}
+    for slug, integration in last.items():
+        found |= {name: (slug, value) for name, value in defaults_of(maintainer, path, integration).items()}
+    if "branches_to_be_notified" in found:
+        with verifies("integrations.parameters.branches-to-be-notified.default", go_on=True):
+            must_be_unless_blank("branches_to_be_notified", "default", *found["branches_to_be_notified"])
+    if "labels_to_be_notified_behavior" in found:
+        with verifies("integrations.parameters.labels-to-be-notified-behavior.default", go_on=True):
+            must_be_unless_blank(
+                "labels_to_be_notified_behavior", "match_any", *found["labels_to_be_notified_behavior"]
+            )
+    if "enable_ssl_verification" in found:
+        with verifies("integrations.parameters.enable-ssl-verification.default", go_on=True):
+            must_be_unless_blank("enable_ssl_verification", True, *found["enable_ssl_verification"])
+
+
+def must_be_unless_blank(name: str, wanted: str | bool, slug: str, value: object) -> None:  # noqa: FBT001 - a value
+    """Expect a default; nothing may show until somebody sets it."""
+    must(value in (wanted, None, ""), f"{name} = {wanted!r} of {slug}", f"{name} = {value!r}")
+
+
+def defaults_of(caller: Caller, path: Path, integration: Fixture) -> dict[str, Any]:
+    """Return what an integration shows, once it is set up, of the parameters with a default that were not sent."""
+    least = without(least_settings(integration), *DEFAULTS)
+    with borrowed(caller, path, integration):
+        if not caller.follow(caller.put(path / slug_of(integration), least)).is_served:
+            return {}
+        settings = caller.read(path / slug_of(integration))
+    found = {name: values_under(name, settings) for name in DEFAULTS if has(integration, name)}
+    return {name: values[0] for name, values in found.items() if values and not isinstance(values[0], dict)}
 
 
 def needed_by_both(one: Fixture, other: Fixture) -> list[tuple[str, str]]:

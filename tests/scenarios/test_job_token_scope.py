@@ -107,6 +107,25 @@ def test_the_limit_is_switched_off_while_somebody_is_let_in(maintainer: Caller, 
             off_must_be_shown_or_refused(maintainer, switch)
 
 
+def test_a_limit_that_is_off_gives_nobody_a_role(
+    maintainer: Caller, developer: Caller, project: Fixture, switch: Path
+) -> None:
+    """Off, the tokens of jobs come in from everywhere; who may read and switch the scope is another matter."""
+    left_to_others()  # while the limit is on, or cannot be switched off, other tests ask
+    off = {"enabled": False}
+    if not maintainer.patch(switch, off).is_served or maintainer.read(switch).get("inbound_enabled") is not False:
+        return
+    for path in (switch, PROJECTS.of(project), GROUPS.of(project)):
+        control = maintainer.get(path)
+        if control.is_served:
+            with verifies("job-token-scope.authorization.reading-below-maintainer", go_on=True):
+                developer.get(path).must_be_refused(beside=control)
+    again = maintainer.patch(switch, off)
+    if again.is_served:
+        with verifies("job-token-scope.authorization.switching-below-maintainer"):
+            developer.patch(switch, off).must_be_refused(beside=again)
+
+
 def off_must_be_shown_or_refused(caller: Caller, path: Path) -> None:
     """Expect that the limit is off after it was switched off, or still on if an installation may enforce it."""
     off = caller.patch(path, {"enabled": False})

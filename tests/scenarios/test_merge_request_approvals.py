@@ -207,6 +207,10 @@ def test_an_approval_counts_in_the_rule_that_names_its_caller(
         with verifies("merge-request-approvals.approve.keeps-others", "merge-request-approvals.approve.lists-caller"):
             must(set(shown) >= set(wanted), f"users {wanted} in approved_by, needed or not", str(shown))
             must(len(set(shown)) == len(shown), "each of them once, whatever it counts for", str(shown))
+        with verifies("merge-request-approvals.approve.lists-caller-in-rule", go_on=True):
+            must(
+                not beyond.uncounted, "each of them in a rule that names and needs both", f"{beyond.uncounted} in none"
+            )
         with verifies("merge-request-approvals.approve.left-never-rises"):
             must(beyond.left <= beyond.was_left, f"approvals_left <= {beyond.was_left}", str(beyond.left))
     status = status_of(maintainer, review)
@@ -225,6 +229,8 @@ class Beyond:
     shown: list[int]
     was_left: int
     left: int
+    uncounted: set[int]
+    """Who is in approved_by of no rule of the state, although one rule needs them all."""
 
 
 def approved_beyond(reader: Caller, review: Path, rule: int, first: int) -> Beyond | None:
@@ -244,7 +250,13 @@ def approved_beyond(reader: Caller, review: Path, rule: int, first: int) -> Beyo
             return None
         wanted = sorted({*approvers_in(before), user_id(other)})
         shown = settled(lambda: approvers_of(reader, review), wanted)
-        return Beyond(wanted, shown, approvals_left(before), approvals_left(status_of(reader, review)))
+        left, both = approvals_left(status_of(reader, review)), {first, user_id(other)}
+        needs_both = reader.put(review / "approval_rules" / rule, {**change, "approvals_required": 2}).is_served
+        rules = [each for each in state_of(reader, review)["rules"] if isinstance(each, dict)] if needs_both else []
+        uncounted = both - {user for each in rules for user in ids_in(each.get("approved_by"))}
+        # A change of a rule may take approvals away.
+        uncounted &= set(approvers_of(reader, review)) if rules and uncounted else set()
+        return Beyond(wanted, shown, approvals_left(before), left, uncounted)
 
 
 def counted(reader: Caller, path: Path, number: int) -> list[int]:

@@ -476,3 +476,9 @@ def test_authors_do_not_approve_their_own_merge_request_where_forbidden(
         with verifies("project-approval-configuration.author-approval.forbidden"):
             answer.must_be_refused(beside=control)
             must_be_as_before("approved_by", others, after)
+        left_to_others("project-approval-configuration.record.approvers")
+        shown = maintainer.get(Configuration(maintainer, project).path)
+        if control.is_served and shown.is_served and isinstance(shown.json, dict):
+            with verifies("project-approval-configuration.record.approvers"):
+                named = shown.json.get("approvers", [])
+                must(named == [], "no approvers, whoever has approved", repr(named), shown.exchange)

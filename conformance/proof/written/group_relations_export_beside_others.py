@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import around, beforehand, handling, is_route, let_in, sent
+from conformance.proof.tampering import altering, around, beforehand, handling, is_route, let_in, sent
 
 if TYPE_CHECKING:
     from conformance.reference import Service
@@ -115,3 +115,35 @@ def groups_around_are_exported_again(service: Service) -> None:
         return scheduling
 
     around(area, "schedule", make)
+
+
+@fault("group-relations-export.download.belongs-to-its-group")
+def files_of_groups_inside_are_overwritten(service: Service) -> None:
+    """What was exported of a group is replaced as soon as the group around it is exported: by the file of that one."""
+    area, identities = service.group_relations_export, service.identities
+
+    def make(schedule: Any) -> Any:
+        def scheduling(group: Any, *, batched: bool) -> None:
+            schedule(group, batched=batched)
+            own = {export.relation: export for export in area.all_of(group)}
+            for (number, relation), export in list(area.exports.items()):
+                if identities.groups[number].parent_id == group.id and relation in own:
+                    area.exports[number, relation] = replace(export, lines=own[relation].lines)
+
+        return scheduling
+
+    around(area, "schedule", make)
+
+
+@fault("group-relations-export.status.filtered")
+def relations_are_looked_up_by_their_beginning(service: Service) -> None:
+    """The status of one relation also shows those whose names begin with the same letter."""
+    area = service.group_relations_export
+
+    def alter(request: Any, response: Any) -> None:
+        asked = request.parameters.optional_string("relation")
+        if asked is not None:
+            alike = [export for export in area.all_of(request.group) if export.relation[0] == asked[0]]
+            response.content = [area.present(export) for export in alike]
+
+    altering(service, "GET /groups/:id/export_relations/status", alter)

@@ -7,7 +7,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import afterwards, breaking, handling, refusing, sent
+from conformance.proof.tampering import afterwards, bodies, breaking, handling, refusing, sent
 from conformance.proof.written.integrations import name_at, registered
 from conformance.reference.areas import integration_catalogue
 from conformance.reference.errors import InvalidError
@@ -360,7 +360,7 @@ def the_deprecated_switch_breaks(service):
     breaking(service, set_up_key(service), lambda request: "notify_only_default_branch" in sent(request))
 
 
-def default(name, value, requirement, slugs=None):
+def default(name, value, requirement, slugs=None, where="in_mails"):
     """Register a fault: a parameter that was never sent shows another value than the default."""
 
     def breaks(service):
@@ -370,7 +370,7 @@ def default(name, value, requirement, slugs=None):
 
         afterwards(service.integrations, "shown_settings", other)
 
-    registered(breaks, f"{name}_is_{value}_by_default".lower() + ("_in_mails" if slugs else ""), requirement)
+    registered(breaks, f"{name}_is_{value}_by_default".lower() + (f"_{where}" if slugs else ""), requirement)
 
 
 default("enable_ssl_verification", False, "integrations.parameters.enable-ssl-verification.default")
@@ -382,6 +382,69 @@ default(
     ("emails-on-push",),
 )
 default("labels_to_be_notified_behavior", "match_all", "integrations.parameters.labels-to-be-notified-behavior.default")
+# The first of those that have such a parameter is as it should be.
+default(
+    "labels_to_be_notified_behavior",
+    "match_all",
+    "integrations.parameters.labels-to-be-notified-behavior.default",
+    ("mattermost",),
+    "in_one_of_the_chats",
+)
+default(
+    "enable_ssl_verification",
+    False,
+    "integrations.parameters.enable-ssl-verification.default",
+    ("teamcity",),
+    "in_one_of_the_builders",
+)
+
+
+def _of_mails(slug: str) -> bool:
+    return slug in ("emails-on-push", "pipelines-email")
+
+
+@fault("integrations.parameters.branches-to-be-notified.closed")
+def mails_take_any_choice_of_branches(service: Service) -> None:
+    """Integrations that send mail store any text as branches_to_be_notified; those for chats refuse it."""
+    stored: dict[Any, str] = {}
+
+    def make(handler: Any) -> Any:
+        def storing(request: Request) -> Response:
+            body, place = sent(request), (request.project.id, request.path["slug"])
+            stored.pop(place, None)
+            if _of_mails(place[1]) and isinstance(choice := body.pop("branches_to_be_notified", None), str):
+                stored[place] = choice
+                request.body = json.dumps(body).encode()
+            return handler(request)
+
+        return storing
+
+    def shown(own: Any, integration: Any) -> Any:
+        place = integration.project_id, integration.slug
+        return {**own, "branches_to_be_notified": stored[place]} if place in stored else None
+
+    handling(service, set_up_key(service), make)
+    afterwards(service.integrations, "shown_settings", shown)
+
+
+@fault("integrations.parameters.restrict-to-branch.text")
+def restriction_to_branches_is_lost(service: Service) -> None:
+    """What is sent as restrict_to_branch is accepted, and stored as a blank text."""
+    bodies(
+        service,
+        set_up_key(service),
+        lambda body: {**body, "restrict_to_branch": ""} if isinstance(body.get("restrict_to_branch"), str) else body,
+    )
+
+
+@fault(_FOLLOWED)
+def comments_are_off_when_commits_are(service: Service) -> None:
+    """Comments on events are switched off together with the event for commits."""
+    bodies(
+        service,
+        set_up_key(service),
+        lambda body: {**body, "comment_on_event_enabled": False} if body.get("commit_events") is False else body,
+    )
 
 
 @fault("integrations.parameters.active.default")

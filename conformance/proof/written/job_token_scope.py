@@ -17,7 +17,7 @@ from conformance.proof.tampering import (
     replacing_in_each,
 )
 from conformance.proof.written.approval_rules import unknown_is_the_usual
-from conformance.reference.errors import ApiError, NoRouteError
+from conformance.reference.errors import ApiError, ForbiddenError, NoRouteError
 from conformance.reference.identity import Role
 
 if TYPE_CHECKING:
@@ -312,6 +312,28 @@ def groups_allowlist_is_not_offered(service: Service) -> None:
 def developer_may_switch(service: Service) -> None:
     """PATCH requires only the developer role."""
     service.routes.change(f"PATCH {SCOPE}", least_role=Role.DEVELOPER)
+
+
+def _open_while_off(service: Service, key: str) -> None:
+    service.routes.change(key, least_role=Role.DEVELOPER)
+
+    def lacks_the_role(request: Request) -> bool:
+        is_below = service.identities.role_in(request.caller, request.project) < Role.MAINTAINER
+        return is_below and service.job_token_scope.of(request.project).inbound_enabled
+
+    refusing(service, key, lacks_the_role, ForbiddenError)
+
+
+@fault("job-token-scope.authorization.reading-below-maintainer")
+def developer_may_list_projects_while_the_limit_is_off(service: Service) -> None:
+    """While the limit is off, the list of projects requires only the developer role."""
+    _open_while_off(service, f"GET {ALLOWLIST}")
+
+
+@fault("job-token-scope.authorization.switching-below-maintainer")
+def developer_may_switch_while_the_limit_is_off(service: Service) -> None:
+    """While the limit is off, PATCH requires only the developer role."""
+    _open_while_off(service, f"PATCH {SCOPE}")
 
 
 # -- several readers and writers ---------------------------------------------------------------------------------------

@@ -213,6 +213,17 @@ def rules_count_nobody(service: Service) -> None:
     altering(service, f"GET {MERGE_REQUEST}/approval_state", alter)
 
 
+@fault("merge-request-approvals.approve.lists-caller-in-rule")
+def rules_count_one_approval(service: Service) -> None:
+    """The state shows only the first approver of each rule, whatever the rule requires."""
+
+    def alter(_: Request, response: Response) -> None:
+        rules = [{**rule, "approved_by": rule["approved_by"][:1]} for rule in response.content["rules"]]
+        response.content = {**response.content, "rules": rules}
+
+    altering(service, f"GET {MERGE_REQUEST}/approval_state", alter)
+
+
 @fault("merge-request-approvals.approve.left-never-rises")
 def approvals_left_rises(service: Service) -> None:
     """approvals_left also counts the given approvals."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
 from conformance.proof.tampering import (
+    altering,
     answering,
     around,
     handling,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.reference import Service
+    from conformance.reference.http import Request
 
 AREA = "project-approval-configuration"
 KEY = "/projects/:id/approvals"
@@ -54,6 +56,21 @@ def of_several_settings_one_is_stored(service: Service) -> None:
 def approver_groups_are_named(service: Service) -> None:
     """The list approver_groups contains a group."""
     replacing(service, f"GET {KEY}", approver_groups=[{"id": 1}])
+
+
+@fault(f"{AREA}.record.approvers")
+def approvers_are_those_who_have_approved(service: Service) -> None:
+    """The list approvers contains everybody who has approved a merge request of the project."""
+
+    def alter(request: Request, response: Response) -> None:
+        there = [
+            one for (number, _), one in service.repositories.merge_requests.items() if number == request.project.id
+        ]
+        given = [one for each in there for one in service.merge_request_approvals.approvals_of(each)]
+        users = sorted({one.user_id for one in given})
+        response.content = {**response.content, "approvers": [{"user": {"id": user}} for user in users]}
+
+    altering(service, f"GET {KEY}", alter)
 
 
 @fault(f"{AREA}.change.result-without-approvers", version="15.2")

@@ -33,6 +33,11 @@ def marks_in(entries: Iterable[Entry]) -> Marks:
     return {str(entry.get("relation")): (_moment(entry), entry.get("batched")) for entry in entries}
 
 
+def finished_marks_in(entries: Iterable[Entry]) -> Marks:
+    """Return the marks of relations that are exported: what runs goes on, and what failed may be tried again."""
+    return marks_in(entry for entry in entries if entry.get("status") == FINISHED)
+
+
 def is_told_in_seconds(entries: Iterable[Entry]) -> bool:
     """Tell whether an entry tells its last change only in whole seconds; other entries may be more precise."""
     told = [str(entry["updated_at"]) for entry in entries if entry.get("updated_at") is not None]

@@ -266,7 +266,8 @@ def must_not_show_another(
     """Expect that an accepted value is the one that is shown, if any; `taken` is the parameter's name and value.
 
     Secrets may be masked or left out. So a text is surely wrong only if it is an older value, the value of another
-    parameter, the same text in other case, or of a list the first item, or the items without their commas. A flag
+    parameter, the same text in other case, or of a list the first item, or the items without their commas; or blank,
+    if the profile says that it is shown. A flag
     that is off may be shown as nothing, and the certificate check of the integration that always checks may stay true.
     """
     slug, (name, value) = slug_of(integration), taken
@@ -292,6 +293,8 @@ def must_not_show_another(
         ]
         stale = [*earlier, *parts]
         others = [other for other in found if other in stale or isinstance(value, bool | int) or is_recased(other)]
+        if value and name == integration.get("distinctive_name") and not any(found):
+            others = found  # the profile says that it is shown
         return [] if value in found else [other for other in others if other not in tolerated]
 
     must_settle(lambda: not others(), f"{name} = {value!r}, if it is shown", lambda: f"{name} = {others()}")
