@@ -252,11 +252,14 @@ def approved_beyond(reader: Caller, review: Path, rule: int, first: int) -> Beyo
         shown = settled(lambda: approvers_of(reader, review), wanted)
         left, both = approvals_left(status_of(reader, review)), {first, user_id(other)}
         needs_both = reader.put(review / "approval_rules" / rule, {**change, "approvals_required": 2}).is_served
-        rules = [each for each in state_of(reader, review)["rules"] if isinstance(each, dict)] if needs_both else []
-        uncounted = both - {user for each in rules for user in ids_in(each.get("approved_by"))}
-        # A change of a rule may take approvals away.
-        uncounted &= set(approvers_of(reader, review)) if rules and uncounted else set()
-        return Beyond(wanted, shown, approvals_left(before), left, uncounted)
+
+        def uncounted() -> set[int]:
+            rules = [each for each in state_of(reader, review)["rules"] if isinstance(each, dict)] if needs_both else []
+            lacking = both - {user for each in rules for user in ids_in(each.get("approved_by"))}
+            # A change of a rule may take approvals away.
+            return lacking & set(approvers_of(reader, review)) if rules and lacking else set()
+
+        return Beyond(wanted, shown, approvals_left(before), left, settled(uncounted, set()))
 
 
 def counted(reader: Caller, path: Path, number: int) -> list[int]:

@@ -267,8 +267,8 @@ def must_not_show_another(
 
     Secrets may be masked or left out. So a text is surely wrong only if it is an older value, the value of another
     parameter, the same text in other case, or of a list the first item, or the items without their commas; or blank,
-    if the profile says that it is shown. A flag
-    that is off may be shown as nothing, and the certificate check of the integration that always checks may stay true.
+    if the profile says that it is shown. A flag that is off may be shown as nothing, and the certificate check of the
+    integration that always checks may stay true.
     """
     slug, (name, value) = slug_of(integration), taken
 
