@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 #: The size limit in bytes for files that are wanted as they are sent.
 LARGEST_FILE = 8 * 1024 * 1024
 _REFUSED_IN_A_ROW = 5
+#: A read of no area: whatever the answer, somebody is there, though one area leaves every call without an answer.
+_OF_NO_AREA = "/version"
 _REDIRECTS = (301, 302, 303, 307, 308)
 _LONGEST_REDIRECT = 5
 _QUICK_ANSWER = 0.001  # seconds
@@ -412,17 +414,18 @@ class Client(AbstractContextManager["Client"]):
         return {**sent, **given}
 
     def _see_who_answers(self, exchange: Exchange) -> None:
-        """Repeat a call that was answered before; raise TargetGoneError when that is not answered any more either."""
+        """Repeat a call that was answered before, if any was; raise TargetGoneError when nobody answers that either."""
         with self._asking:
-            for witness in self._circuit_breaker.witnesses() if self._gone is None else ():
+            known = self._circuit_breaker.witnesses() or [Call(exchange.call.actor, "GET", _OF_NO_AREA)]
+            for witness in known if self._gone is None else ():
                 if self._persistently(witness).status is not None:
                     self._circuit_breaker.heard(witness)
                     return
-            shown, known = self.settings.shown_base_url, ", also those that it answered before" * self._was_answered
+            shown, also = self.settings.shown_base_url, ", also those that it answered before" * self._was_answered
             if exchange.trouble is Trouble.REFUSED_THROUGHOUT:
                 problem = f"{shown} refuses every call with tokens that it took before: {exchange.problem}"
             else:
-                problem = f"{shown} leaves every call without an answer{known}; the last one: {exchange.problem or ''}"
+                problem = f"{shown} leaves every call without an answer{also}; the last one: {exchange.problem or ''}"
             self._gone = self._gone or problem.rstrip(".")
             raise TargetGoneError(self._gone)
 

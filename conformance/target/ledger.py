@@ -10,6 +10,7 @@ import json
 import os
 import re
 import threading
+from collections import defaultdict
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -70,7 +71,9 @@ class Ledger:
         self._removing = {name: part for part in table.parts for name in _names(part.remove)}
         self._stays = table.stays
         self._covered: set[Spot] = set()
-        self._unanswered = 0
+        self._unanswered = self._unreadable = 0
+        self._hidden: defaultdict[Spot, list[Thing]] = defaultdict(list)
+        """By what a call is about, the things that are served in a form that nobody can read."""
         client.on_exchange(self._heard)
         self._written: set[str] = set()
         self._surely: set[str] = set()
@@ -91,7 +94,8 @@ class Ledger:
             return
         operation = self._operation_of(call.method, call.path)
         name = (operation.alias_of or operation.id) if operation is not None else ""
-        for thing in self._cover(spot) if spot not in self._covered else ():
+        silent = self._cover(spot) if spot not in self._covered else []
+        for thing in (*silent, *self._hidden.get(spot, ())):
             self._give_up(thing, name, spot)
         if name in self._stays:
             self._once(self._what_stays(name, spot))
@@ -149,6 +153,7 @@ class Ledger:
 
     def _heard(self, exchange: Exchange) -> None:
         self._unanswered += exchange.is_withheld
+        self._unreadable += exchange.is_success and exchange.served_json is None
 
     def _cover(self, spot: Spot) -> list[Thing]:
         """Record the state of a thing and of what lies in it; return what could not be read for want of an answer."""
@@ -157,10 +162,12 @@ class Ledger:
             if spot in self._covered:
                 return silent
             for thing in self._states.things(spot):
-                before = self._unanswered
+                before, unreadable = self._unanswered, self._unreadable
                 found = None if str(thing) in self._written else self._states.read(thing)
                 if self._unanswered > before:  # what was read may be only a part
                     silent.append(thing)
+                elif found is None and self._unreadable > unreadable:
+                    self._hidden[spot].append(thing)
                 elif found is not None:
                     reader, state = found
                     was = {"was": thing.part.name, **_place(thing.spot), "by": reader}

@@ -150,6 +150,14 @@ def test_a_gateway_that_answers_all_calls_is_waited_for(monkeypatch: pytest.Monk
     assert calls[0] > 3
 
 
+def test_an_area_that_hangs_up_from_the_first_call_on_does_not_make_a_target_unreachable() -> None:
+    """A worker may begin with the tests of an area that is not built yet."""
+    with serving(only_at("/api/v4/version", good, says())) as server, client_of(server.base_url) as client:
+        paths = [f"/projects/{number}/job_token_scope" for number in range(12)]
+        assert {client.send(MAINTAINER, "GET", path).status for path in paths} == {None}
+        assert client.send(MAINTAINER, "GET", "/version").status == 200
+
+
 @pytest.mark.parametrize(
     ("slowest", "expected"),
     [(0.1, [20, 20, 20, 5, 5, 20]), (3.0, [20, 20, 20, 12, 12, 20]), (15.0, [20] * 6)],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.reference.http import ok
+from conformance.reference.http import Response, ok
 from conformance.runner.precautions import Precautions
 from conformance.target import load_profile
 from selftest.conftest import in_a_test
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.reference import Service
-    from conformance.reference.http import Request, Response
+    from conformance.reference.http import Request
     from conformance.reference.routing import Route
 
 
@@ -43,3 +43,24 @@ def test_what_no_list_shows_is_removed_by_its_number(
         precautions.release()
     assert service.approval_rules.rules == rules
     assert service.job_token_scope.scopes.items() >= lists.items()
+
+
+def test_what_no_answer_showed_before_it_was_changed_is_named_as_left(
+    reference: tuple[Service, str], write_profile: Callable[..., Path], tmp_path: Path
+) -> None:
+    """A half-built service may answer XML: nobody knows what the settings were."""
+    service, base_url = reference
+    page = Response(raw=b"<answer/>", media_type="application/xml")
+    service.transformers.append(
+        lambda route, _, response: page if route.path.endswith("/merge_request_approval_setting") else response
+    )
+    profile = load_profile(write_profile(service, base_url))
+    precautions, project = Precautions.of(profile, None, tmp_path, "run"), profile.value("project")
+    with in_a_test(profile) as test:
+        precautions.keep_ledger(test.run, 0)
+        assert list(precautions.begin([0], restores=True)) == []
+        path, body = f"/projects/{project}/merge_request_approval_setting", {"allow_author_approval": True}
+        assert test.run.client.send(profile.actors["maintainer"], "PUT", path, json_body=body).is_success
+        left = precautions.put_back()
+        precautions.release()
+    assert f"the former project-settings, which no answer showed before it was changed, of project {project}" in left
