@@ -91,6 +91,19 @@ def test_a_refused_export_is_no_failure_while_another_one_is_running(
     assert outcome.code == ExitCode.INCOMPLETE, outcome.text
 
 
+def test_relations_that_end_after_the_one_that_was_waited_for_are_no_change(
+    reference: tuple[Service, str], write_profile: Callable[..., Path], conformance: Callable[..., Outcome]
+) -> None:
+    """A test compares the status before and after the export of other groups."""
+    reference[0].choices = Choices(export_delay_seconds=0.2)
+    group_relations_export.exports_once_at_a_time(reference[0])
+    write_profile(*reference)
+    named = ("--target", "target.yaml", "--requirement", "group-relations-export.schedule.belongs-to-its-group")
+    outcome = conformance("run", "-q", *named, "--workers", "1", "--out", "out", "--", "-k", "inside_or_beside")
+    assert outcome.code == ExitCode.INCOMPLETE, outcome.text  # the other tests of the requirement are left out
+    assert "unstable" not in outcome.text, outcome.text
+
+
 def reads_in_vain(profile: Any, relation: str, *forms: bool) -> list[int]:
     """Wait in vain for exports in some forms, one after the other; return how often the status was read."""
     with in_a_test(profile) as test:

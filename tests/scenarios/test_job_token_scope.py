@@ -113,7 +113,7 @@ def test_a_limit_that_is_off_gives_nobody_a_role(
     """Off, the tokens of jobs come in from everywhere; who may read and switch the scope is another matter."""
     left_to_others()  # while the limit is on, or cannot be switched off, other tests ask
     off = {"enabled": False}
-    if not maintainer.patch(switch, off).is_served or maintainer.read(switch).get("inbound_enabled") is not False:
+    if not maintainer.patch(switch, off).is_served or limit_of(maintainer, project):
         return
     for path in (switch, PROJECTS.of(project), GROUPS.of(project)):
         control = maintainer.get(path)

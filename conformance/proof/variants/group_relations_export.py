@@ -306,7 +306,7 @@ VARIANTS = (
     Variant(
         "exports-once-at-a-time",
         "Relations end one after the other, and until the last of them a group is not exported anew.",
-        Choices(export_delay_seconds=0.15),
+        Choices(export_delay_seconds=0.03),
         alterations=(exports_once_at_a_time,),
     ),
     Variant(
