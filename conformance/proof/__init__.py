@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from conformance.contract import TABLE, Contract, Requirement, Version
+from conformance.errors import UsageError
 from conformance.proof import written  # noqa: F401 - registers its faults
 from conformance.proof.crossings import crossed
 from conformance.proof.faults import WRITTEN, Fault
@@ -28,14 +30,19 @@ def all_faults(contract: Contract, version: str | None = None) -> tuple[Fault, .
 
 
 def faults_named(contract: Contract, names: Collection[str], version: str | None = None) -> tuple[Fault, ...]:
-    """Return the faults of these names, if they exist, and make no others."""
+    """Return the faults of these names, and make no others; raise UsageError when a name is unknown."""
     found: dict[str, Fault] = {}
+    known: list[str] = []
     for fault in _each_and_crossed(contract, version):
+        known.append(fault.name)
         if fault.name in names:
             found[fault.name] = fault
         if len(found) == len(set(names)):
-            break
-    return tuple(found.values())
+            return tuple(found.values())
+    unknown = next(name for name in names if name not in found)
+    near = get_close_matches(unknown, known)
+    hint = f"Did you mean '{near[0]}'?" if near else "`conformance prove` without options names all that there are."
+    raise UsageError(f"There is no fault '{unknown}'. {hint}")
 
 
 def version_for(requirement: Requirement) -> Version | None:

@@ -165,12 +165,19 @@ def is_of_no_operation(item: pytest.Item) -> bool:
 # -- all tests of the suite --------------------------------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(eq=False)  # pytest keeps plugins in sets
 class _Collector:
     """A pytest plugin that takes the items of a collection before anything else can leave some of them out."""
 
     contract: Contract
     tests: Mapping[str, SuiteTest] = field(default_factory=dict)
+    unread: list[str] = field(default_factory=list)
+    """The errors of files that cannot be read."""
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note why a file cannot be read."""
+        if report.failed:
+            self.unread.append(report.longreprtext)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -197,6 +204,7 @@ def all_tests(contract: Contract, version: Version | None) -> Mapping[str, Suite
 
 
 _COLLECTED: dict[tuple[str, Version | None], Mapping[str, SuiteTest]] = {}
+_SHOWN_OF_WHY = 2000  # characters
 
 
 def _collected(contract: Contract, version: Version | None) -> Mapping[str, SuiteTest]:
@@ -205,10 +213,11 @@ def _collected(contract: Contract, version: Version | None) -> Mapping[str, Suit
     output = io.StringIO()
     with _without_environment(), contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         code = pytest.main(arguments, plugins=[collector])
-    if code == pytest.ExitCode.INTERRUPTED:
+    if code == pytest.ExitCode.INTERRUPTED and not collector.unread:
         raise KeyboardInterrupt
-    if not collector.tests:
-        raise ContractError(f"The suite cannot be collected (exit code {code}): {output.getvalue().strip()[-2000:]}")
+    if collector.unread or not collector.tests:
+        why = "\n".join(collector.unread) or output.getvalue().strip()
+        raise ContractError(f"The suite cannot be collected (exit code {int(code)}): {why[-_SHOWN_OF_WHY:]}")
     return collector.tests
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.errors import ConformanceError, ContractError
+from conformance.errors import ConformanceError
 from conformance.runner.collection import (
     ONLY_ASKS,
     all_tests,
@@ -64,7 +64,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if place is None or not collection_path.name.startswith("test_") or not _selects_few(session, config):
         return None
     if _FILES not in config.stash:
-        selected = _planned(session, everything_in(session)).selected
+        selected = _planned(session).selected
         config.stash[_FILES] = frozenset(name.partition("::")[0] for name in selected)
     files = config.stash[_FILES]
     return True if files and f"{SUITE_FOLDER.name}/{place}" not in files else None
@@ -87,7 +87,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     put_in_order(items, tests, session.contract)
     if ONLY_ASKS in config.stash:
         return
-    plan = _planned(session, everything_in(session) if session.keeps_record else tests)
+    plan = _planned(session, None if session.keeps_record else tests)
     problems = [row.id for row in plan.requirements if row.status == "applicable" and not row.tests]
     if problems:
         raise pytest.UsageError("The contract claims tests that do not exist:\n  " + "\n  ".join(problems))
@@ -102,19 +102,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         let_the_longest_begin(items, session.share.seconds_known, session.share.beside)
 
 
-def _planned(session: Session, tests: Mapping[str, SuiteTest]) -> Plan:
+def _planned(session: Session, tests: Mapping[str, SuiteTest] | None = None) -> Plan:
+    """Plan a run of some tests, by default of all that the suite has."""
     try:
-        return session.make_plan(tests)
+        return session.make_plan(everything_in(session) if tests is None else tests)
     except ConformanceError as error:
         raise pytest.UsageError(str(error)) from error
 
 
 def everything_in(session: Session) -> Mapping[str, SuiteTest]:
     """Return all tests of the suite, also those that arguments, the environment or a plugin remove from this run."""
-    try:
-        return all_tests(session.contract, session.version)
-    except ContractError as error:
-        raise pytest.UsageError(str(error)) from error
+    return all_tests(session.contract, session.version)
 
 
 def deselected_by(config: pytest.Config) -> str:

@@ -258,15 +258,22 @@ class _Restoring:
     def _take_away(self, thing: Thing, by: str, key: Any, values: dict[str, Any]) -> str | None:
         restored = thing.restored
         if not restored.by_caller and not self._is_ours(thing, key, values):
-            return "it appeared meanwhile, and this run did not make it"
+            return self._whose(thing, values)
         if restored.remove is None:
             return _STAYS
         return self._write(thing, by, restored.remove, None, key)
 
     def _is_ours(self, thing: Thing, key: Any, values: dict[str, Any]) -> bool:
         where = (thing.part.name, thing.spot)
-        name = str(values.get(thing.restored.named or "", "")).strip()
-        return any((*where, known) in self._made for known in (str(key), name) if known)
+        return any((*where, known) in self._made for known in (str(key), _name_in(thing, values)) if known)
+
+    def _whose(self, thing: Thing, values: dict[str, Any]) -> str:
+        """Say where an entry comes from that this run did not make here: a project may also list rules of its group."""
+        name = _name_in(thing, values)
+        elsewhere = [f"{part} of {spot}" for part, spot, known in self._made if name and known == name]
+        if elsewhere:
+            return f"this run made it in {min(elsewhere)}, and it shows here as well"
+        return "it appeared meanwhile, and this run did not make it"
 
     def _bring_back(self, thing: Thing, by: str, key: Any, values: dict[str, Any]) -> str | None:
         if thing.restored.add is None:
@@ -311,6 +318,10 @@ def _differing(was: State, now: State) -> list[Any]:
 
 def _is(now: dict[str, Any], was: dict[str, Any]) -> bool:
     return all(now.get(parameter) == value for parameter, value in was.items())
+
+
+def _name_in(thing: Thing, values: dict[str, Any]) -> str:
+    return str(values.get(thing.restored.named or "", "")).strip()
 
 
 def _named(key: Any, values: dict[str, Any] | None) -> str:

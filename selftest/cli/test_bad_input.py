@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.errors import ExitCode
+from conformance.contract import Contract
+from conformance.errors import ContractError, ExitCode
 from conformance.results.reading import read_record
+from conformance.runner import collection
+from conformance.runner.location import suite_arguments
 from conformance.target import load_profile
 from selftest.conftest import run_conformance
 from selftest.processes import started, unused_port, wait_for_checks
@@ -184,6 +187,17 @@ def test_tests_that_cannot_be_read_are_named_and_are_no_interruption(tmp_path: P
     assert "test_mine.py:1" in outcome.err
     assert "No module named 'no_such_module'" in outcome.err
     assert "Interrupted" not in outcome.text
+
+
+def test_a_test_of_the_suite_that_cannot_be_read_is_no_interruption(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With workers, the first process collects all tests only for the plan."""
+    (tmp_path / "test_broken.py").write_text("import no_such_module\n", encoding="utf-8")
+    monkeypatch.setattr(collection, "suite_arguments", lambda *options: [*suite_arguments(*options), str(tmp_path)])
+    monkeypatch.setattr(collection, "_COLLECTED", {})
+    with pytest.raises(ContractError, match="No module named 'no_such_module'"):
+        collection.all_tests(Contract.load(), None)
 
 
 def test_a_whole_number_may_be_written_in_several_ways(tmp_path: Path) -> None:

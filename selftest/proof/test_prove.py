@@ -39,10 +39,27 @@ def test_a_single_fault_can_be_tried(conformance: Callable[..., Any]) -> None:
     assert "1 of 1 faults killed" in outcome.out
 
 
-def test_an_unknown_fault_is_reported_as_unknown(conformance: Callable[..., Any]) -> None:
-    outcome = conformance("prove", "--fault", "nothing", "--out", "proof")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--fault", "nothing"], "There is no fault 'nothing'. `conformance prove` without options names all"),
+        (
+            ["--fault", "job-token-scope: removed_project_stays"],
+            "Did you mean 'job-token-scope: removed-project-stays'?",
+        ),
+        (
+            ["--fault", "job-token-scope: removed-project-stays", "--area", "integrations"],
+            "No fault violates what was selected",
+        ),
+    ],
+    ids=["another word", "almost the name", "of another area"],
+)
+def test_a_fault_that_cannot_be_tried_is_named(
+    conformance: Callable[..., Any], arguments: list[str], message: str
+) -> None:
+    outcome = conformance("prove", *arguments, "--out", "proof")
     assert outcome.code == ExitCode.USAGE
-    assert "No fault violates what was selected" in outcome.text
+    assert message in outcome.text
 
 
 def test_an_interrupted_proof_continues_where_it_stopped(conformance: Callable[..., Any], tmp_path: Path) -> None:

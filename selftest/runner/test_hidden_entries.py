@@ -1,4 +1,4 @@
-"""What a run makes on a half-built service whose lists show nothing is removed at its end all the same."""
+"""What a run makes where lists show nothing is removed all the same, and what stays is named with where it is from."""
 
 from __future__ import annotations
 
@@ -64,3 +64,34 @@ def test_what_no_answer_showed_before_it_was_changed_is_named_as_left(
         left = precautions.put_back()
         precautions.release()
     assert f"the former project-settings, which no answer showed before it was changed, of project {project}" in left
+
+
+def test_a_rule_of_the_group_that_its_project_lists_too_is_said_to_be_of_the_group(
+    reference: tuple[Service, str], write_profile: Callable[..., Path], tmp_path: Path
+) -> None:
+    """No operation removes a rule of a group."""
+    service, base_url = reference
+    profile = load_profile(write_profile(service, base_url))
+    project, group = profile.value("project"), profile.value("group")
+    path, group_path = f"/projects/{project}/approval_rules", f"/groups/{group}/approval_rules"
+    rule = {"approvals_required": 1, "user_ids": [profile.actors["maintainer"].id]}
+    precautions = Precautions.of(profile, None, tmp_path, "run")
+    with in_a_test(profile) as test:
+        precautions.keep_ledger(test.run, 0)
+        assert list(precautions.begin([0], restores=True)) == []
+        send, owner = test.run.client.send, profile.actors["owner"]
+        assert send(owner, "POST", path, json_body={**rule, "name": "conformance-1"}).is_success
+        made = send(owner, "POST", group_path, json_body={**rule, "name": "conformance-2"})
+        assert made.is_success
+
+        def with_those_of_the_group(route: Route, _: Request, response: Response) -> Response:
+            shown = response.content
+            if route.key == "GET /projects/:id/approval_rules" and isinstance(shown, list):
+                return ok([*shown, made.served_json])
+            return response
+
+        service.transformers.append(with_those_of_the_group)
+        left = precautions.put_back()
+        precautions.release()
+    why = f"this run made it in group-rules of group {group}, and it shows here as well"
+    assert f"project-rules of project {project} ({made.served_object['id']} 'conformance-2'): {why}" in left
