@@ -309,8 +309,8 @@ def look_at_the_path(
         look_at_the_document(operation, answer)
     if operation.is_read:
         both_show_the_same(prepared, caller, found, by_number, answer)
-    elif answer.is_served:
-        what_is_written_is_there(prepared, found, answer, is_changed=is_changed_too, by_number=is_changed)
+    elif answer.is_served and is_changed:  # by the number too
+        what_is_written_is_there(prepared, found, answer, is_changed=is_changed_too)
 
 
 def look_at_the_paths(operation: Operation, by_path: Mapping[str, Answer]) -> None:
@@ -347,12 +347,8 @@ def both_show_the_same(prepared: Arranged, caller: Caller, found: Named, by_numb
             must(is_same, f"what the number shows: {wanted}", str(seen), by_number.exchange, by_path.exchange)
 
 
-def what_is_written_is_there(
-    prepared: Arranged, found: Named, answer: Answer, *, is_changed: bool, by_number: bool
-) -> None:
-    """Read by number what was written by the path, unless the same call by the number changes nothing either."""
-    if not by_number:
-        return
+def what_is_written_is_there(prepared: Arranged, found: Named, answer: Answer, *, is_changed: bool) -> None:
+    """Read by number what was written by the path, where the same call by the number changed something."""
     with held_against([found.encoded_path], go_on=True):
         must(is_changed, "a change, as by the number", "everything as before", answer.exchange)
         if prepared.request_example.read_back is not None:
