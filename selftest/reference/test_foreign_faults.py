@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from conformance.proof.foreign import ForeignFault, faults
+from conformance.proof.foreign.dimensions import AT_ONCE
 from conformance.proof.foreign.running import areas_of
 from conformance.proof.matrix import MovedClock
 from conformance.reference import EmbeddedServer
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
     from conformance.reference.choices import Choices
     from selftest.reference.chapters.all_areas import Chapter
+
+#: A fault of two calls at once shows only if they meet, which a loaded machine may prevent.
+TRIES = 3
 
 
 def told_by(
@@ -79,4 +83,5 @@ def test_a_fault_is_in_the_folder_of_the_area_of_its_section() -> None:
 @pytest.mark.parametrize("fault", faults(), ids=lambda fault: fault.name)
 def test_a_foreign_fault_shows_in_plain_calls(fault: ForeignFault) -> None:
     with pytest.raises(ToldOtherwiseError):
-        tell_of(fault)
+        for _ in range(TRIES if fault.dimension == AT_ONCE else 1):
+            tell_of(fault)
