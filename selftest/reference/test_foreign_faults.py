@@ -64,6 +64,11 @@ def tell_of(fault: ForeignFault) -> None:
         told_by(*ground, fault=fault, healthy=healthy(*ground))
 
 
+def tell_several_times_of(fault: ForeignFault) -> None:
+    for _ in range(TRIES if fault.dimension == AT_ONCE else 1):
+        tell_of(fault)
+
+
 @pytest.mark.parametrize("chapters", [*CHAPTERS.values(), WHOLE_STORY], ids=[*CHAPTERS, "whole story"])
 def test_the_story_gives_the_same_responses_each_time(chapters: tuple[Chapter, ...]) -> None:
     assert told_by("17.7", None, chapters) == healthy("17.7", None, chapters)
@@ -83,5 +88,4 @@ def test_a_fault_is_in_the_folder_of_the_area_of_its_section() -> None:
 @pytest.mark.parametrize("fault", faults(), ids=lambda fault: fault.name)
 def test_a_foreign_fault_shows_in_plain_calls(fault: ForeignFault) -> None:
     with pytest.raises(ToldOtherwiseError):
-        for _ in range(TRIES if fault.dimension == AT_ONCE else 1):
-            tell_of(fault)
+        tell_several_times_of(fault)
