@@ -15,7 +15,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from conformance.http.exchange import NOT_THERE, READING, Trouble
+from conformance.http.exchange import NOT_THERE, READING, Trouble, next_page
 from conformance.results.record import Outcome, Reason
 from conformance.results.text import plural
 from conformance.suite.exceptions import NotTested, Unmet
@@ -50,8 +50,8 @@ _FORBIDDING: Mapping[str, tuple[str, bool]] = {
 }
 #: Prefixes below which the whole API may be served by mistake.
 OTHER_PREFIXES = ("", "/api", "/api/v3", "/api/v5")
-#: Methods that leave what they name where it is.
-_LEAVING = ("GET", "PUT")
+#: Methods of calls that need what they name, and that do not remove it.
+_KEEPING = ("GET", "PUT")
 #: The operation that takes an approval back.
 _TAKES_BACK = "unapproveMergeRequest"
 #: How often a call is repeated that a gateway may have answered.
@@ -282,7 +282,7 @@ class Absences:
         if operation is None:
             return
         is_hidden = self._is_hidden(operation, exchange)
-        if is_hidden and operation.method in _LEAVING:
+        if is_hidden and operation.method in _KEEPING:
             raise Unmet(Reason.PRECONDITION, f"{call.path} was made, and its list does not show it")
         # What a removal names may be gone by it: that is judged.
         if is_hidden or operation.id not in self._suspected - self._answered:
@@ -294,8 +294,8 @@ class Absences:
     def _is_hidden(self, operation: Operation, exchange: Exchange) -> bool:
         """Tell whether a call got 404 about something that its readable list does not show.
 
-        A half-built service may accept a creation, or an approval, and store nothing: then the call is no mistake of
-        the operation that was called.
+        A half-built service may accept a creation, or an approval, and store nothing: then the 404 is right, and the
+        operation that was called is not to blame. Of a list with further pages, one page shows nothing.
         """
         if exchange.status != HTTPStatus.NOT_FOUND:
             return False
@@ -306,7 +306,8 @@ class Absences:
             shown = self._client.send(call.actor, "GET", f"{head}/approvals").served_object.get("approved_by")
             last = str(next((actor.id for actor in self._profile.actors.values() if actor == call.actor), None))
         elif is_of_entry and not is_set_up_by_it:
-            shown = self._client.send(call.actor, "GET", head, query={"per_page": 100}).served_json
+            page = self._client.send(call.actor, "GET", head, query={"per_page": 100})
+            shown = page.served_json if next_page(page.headers) is None else None
         else:
             return False
         names = {str(value) for key in ("id", "slug") for value in values_under(key, shown)}

@@ -459,6 +459,19 @@ def test_what_was_accepted_and_not_stored_is_no_sign_of_absent_operations(judged
     assert [rows[name]["verdict"] for name in (read, updated, created)] == ["inconclusive", "inconclusive", "failed"]
 
 
+def test_what_may_stand_on_a_later_page_of_its_list_is_not_taken_for_lost(judged: Judge) -> None:
+    """The read of a rule that exists answers 404: the first page of a list says nothing about the others."""
+    service = prepared_service(version="17.7", choices=Choices(max_per_page=1))
+
+    def finds_only_the_first(route: Route, request: Request, response: Response) -> Response:
+        is_read = route.key == "GET /projects/:id/approval_rules/:approval_rule_id" and response.status == 200
+        return Response(404) if is_read and request.path_id("approval_rule_id") != min(stored(service)) else response
+
+    service.transformers.append(finds_only_the_first)
+    _, text, rows = judged(service, "--requirement", "project-approval-rules.read", *_DRAWS)
+    assert rows["project-approval-rules.read"]["verdict"] == "failed", text
+
+
 def test_tokens_that_may_only_read_are_an_error_in_the_profile(judged: Judge) -> None:
     """Otherwise a run blames the service for refusing every write of its maintainers and owners."""
     service = prepared_service(version="17.7")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from conformance.suite.accepted import DONE_WITHIN_SECONDS
 from conformance.suite.arrange import UNUSED_ID
 from conformance.suite.arrange.export_entries import FAILED, FINISHED, STARTED, marks_in
-from conformance.suite.arrange.export_files import lines_of, lines_with, must_hold_once
+from conformance.suite.arrange.export_files import given_its_objects, missing_in, must_hold_once
 from conformance.suite.arrange.exports import Export, export_of
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import (
@@ -140,21 +140,13 @@ def test_the_export_of_a_group_leaves_the_file_of_a_group_inside_it(
         return
     inside = export_of(owner, inner, export.relation)
     with suppress(Unmet):
-        if missing_in(inside.in_one_piece(), texts):  # it may be the file of another group
-            inside.ended_anew(*inside.begun_anew(batched=False), batched=False)
-        given(not missing_in(inside.in_one_piece(), texts), "the file lacks the objects of its group")
+        given_its_objects(inside, texts)
         export.ended_anew(*export.begun_anew(batched=False), batched=False)
         inside.quiet()
         with verifies("group-relations-export.download.belongs-to-its-group"):
             file = inside.download()
             lost = missing_in(file, texts) if file.is_served else []
             must(not lost, "its objects after the export of the group around it", f"none of {lost}", file.exchange)
-
-
-def missing_in(file: Answer, texts: list[str]) -> list[str]:
-    """Return the texts that no line of a file holds."""
-    lines = lines_of(file)
-    return [text for text in texts if not lines_with(text, lines)]
 
 
 def test_the_status_of_one_relation_shows_no_other(export: Export, export_group: Fixture, anonymous: Caller) -> None:

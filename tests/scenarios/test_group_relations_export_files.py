@@ -16,8 +16,10 @@ from conformance.suite.arrange.approval_rules import own_group
 from conformance.suite.arrange.export_entries import FINISHED, finished_marks_in, has_ended, marks_in
 from conformance.suite.arrange.export_files import (
     file_names,
+    given_its_objects,
     lines_of,
     lines_with,
+    missing_in,
     must_be_json,
     must_hold_once,
     unpacked_lines,
@@ -272,7 +274,7 @@ def test_a_file_holds_the_objects_of_its_group(
         strange = [text for text in texts if lines_with(text, held)]
         must(not strange, "the objects of this group", f"{strange} of another group", file.exchange)
         again = export.download()
-        lost = [text for text in texts if again.is_served and not lines_with(text, lines_of(again))]
+        lost = missing_in(again, texts) if again.is_served else []
         must(not lost, "the objects of the group after the export of another one", f"none of {lost}", again.exchange)
     with verifies("group-relations-export.schedule.belongs-to-its-group"):
         others = [relation for relation, mark in before.items() if after.get(relation) != mark]
@@ -330,7 +332,7 @@ def test_the_export_of_a_group_inside_or_beside_leaves_the_file_of_a_group(
                     must(is_batched, f"batched = true of group {other.id} by its path, as by its number", "false")
         with verifies("group-relations-export.download.belongs-to-its-group"):
             file = export.download()
-            lost = [text for text in texts if file.is_served and not lines_with(text, lines_of(file))]
+            lost = missing_in(file, texts) if file.is_served else []
             must(not lost, f"its objects after the export of group {other.id}", f"none of {lost}", file.exchange)
         with verifies("group-relations-export.schedule.belongs-to-its-group"):
             after = marks_in(export.entries())
@@ -399,7 +401,7 @@ def test_two_groups_that_are_exported_at_once_have_files_of_their_own(
         must(told is False, f"batched = false of {export.relation} beside another export in batches", f"{told!r}")
     with verifies("group-relations-export.download.belongs-to-its-group"):
         file = export.download().given_served()
-        lost = [text for text in texts if not lines_with(text, lines_of(file))]
+        lost = missing_in(file, texts)
         must(
             not lost, "the objects of the group that was exported beside another one", f"none of {lost}", file.exchange
         )
@@ -415,16 +417,6 @@ def form_of(export: Export, before: Marks) -> bool | None:
         if entry.get("status") == FINISHED and isinstance(entry.get("batched"), bool):
             return bool(entry["batched"])
     return None
-
-
-def given_its_objects(export: Export, texts: list[str]) -> None:
-    """Export the relation in one piece, if necessary, as a step of a story; again if the file lacks these texts."""
-    lines = lines_of(export.in_one_piece())
-    if not all(lines_with(text, lines) for text in texts):
-        # The file may be that of a group that was exported later.
-        export.ended_anew(*export.begun_anew(batched=False), batched=False)
-        lines = lines_of(export.in_one_piece())
-    given(all(lines_with(text, lines) for text in texts), "the file lacks the objects of its group")
 
 
 def file_of_what_there_is(export: Export) -> Answer:

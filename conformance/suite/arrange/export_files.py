@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from conformance.suite.expectations.words import given, must
 
 if TYPE_CHECKING:
+    from conformance.suite.arrange.exports import Export
     from conformance.suite.expectations import Answer
 
 _GZIP = b"\x1f\x8b"
@@ -79,6 +80,22 @@ def lines_with(text: str, lines: list[bytes]) -> list[bytes]:
     """Return those lines of JSON that contain a text, in any of the ways in which JSON can write its characters."""
     written = json.dumps(text)[1:-1]
     return [line for line in lines if text.encode() in line or written in as_ascii(line)]
+
+
+def missing_in(file: Answer, texts: list[str]) -> list[str]:
+    """Return the texts that no line of a file holds."""
+    lines = lines_of(file)
+    return [text for text in texts if not lines_with(text, lines)]
+
+
+def given_its_objects(export: Export, texts: list[str]) -> None:
+    """Export the relation in one piece, if necessary, as a step of a story; again if the file lacks these texts."""
+    missing = missing_in(export.in_one_piece(), texts)
+    if missing:
+        # The file may be that of a group that was exported later.
+        export.ended_anew(*export.begun_anew(batched=False), batched=False)
+        missing = missing_in(export.in_one_piece(), texts)
+    given(not missing, "the file lacks the objects of its group")
 
 
 def as_ascii(line: bytes) -> str:
