@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from itertools import cycle
+from itertools import cycle, pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -212,20 +212,6 @@ def test_selective_removals_beside_kept_approvals_are_noted(beside: str, setting
     )
 
 
-@at_both_places(
-    "optional",
-    group="approval-settings.group.update.each-is-optional",
-    project="approval-settings.project.update.each-is-optional",
-)
-def test_each_setting_can_be_sent_alone(optional: str, settings: Settings) -> None:
-    with verifies(optional):
-        for name, value in settings.moves():
-            if (name, value) == (SELECTIVE, True):
-                settings.move(name, value=value)
-            else:
-                settings.change(**{name: value}).must_be_served()
-
-
 def test_the_answer_to_an_update_of_a_group_shows_what_was_sent(group_settings: Settings) -> None:
     """Whether selective removals can be switched on is up to the service: they are shown as they are read."""
     others = group_settings.read_by_others()
@@ -273,22 +259,33 @@ def test_an_update_without_any_setting_changes_none(empty: str, answer: str, set
 
 
 @at_both_places(
-    "leaves_unsent",
-    group="approval-settings.group.update.leaves-unsent",
-    project="approval-settings.project.update.leaves-unsent",
+    "optional, leaves_unsent",
+    group=("approval-settings.group.update.each-is-optional", "approval-settings.group.update.leaves-unsent"),
+    project=("approval-settings.project.update.each-is-optional", "approval-settings.project.update.leaves-unsent"),
 )
-def test_an_update_of_some_settings_keeps_the_others(leaves_unsent: str, settings: Settings) -> None:
+def test_each_setting_can_be_sent_alone_and_leaves_the_others(
+    optional: str, leaves_unsent: str, settings: Settings
+) -> None:
     """The others have the values that were found, then the opposite ones: a dependent or reset value shows in one."""
     single = [name for name in settings.free() if name not in (RETAIN, SELECTIVE)]
+    moves, shown = settings.moves(), [settings.values()]
+    with verifies(optional, go_on=True):
+        for name, value in moves:
+            if (name, value) == (SELECTIVE, True):  # whether they can be switched on is up to the service
+                settings.move(name, value=value)
+            else:
+                settings.change(**{name: value}).must_be_served()
+            shown.append(settings.values())
     with verifies(leaves_unsent):
-        change_one_by_one(settings, settings.moves())
-        found = settings.values()
-        change_one_by_one(settings, ((name, not found[name]) for name in single))
-        together = {name: found[name] for name in single if name in (AUTHOR, COMMITTER, OVERRIDES)}
-        rest = {name: value for name, value in settings.values().items() if name not in together}
+        for (name, value), (before, after) in zip(moves, pairwise(shown), strict=False):
+            must_keep_the_others(name, before, after, value=value)
+        given(len(shown) > len(moves), "a setting could not be changed alone")
+        found = change_one_by_one(settings, ((name, not shown[-1][name]) for name in single))
+        together = {name: not found[name] for name in single if name in (AUTHOR, COMMITTER, OVERRIDES)}
+        rest = {name: value for name, value in found.items() if name not in together}
         if together and settings.change(**together).is_served:
-            shown = {name: value for name, value in settings.values().items() if name in rest}
-            must(shown == rest, f"after {together}: {rest}", str(shown))
+            values = {name: value for name, value in settings.values().items() if name in rest}
+            must(values == rest, f"after {together}: {rest}", str(values))
         change_one_by_one(settings, settings.moves())
         # Whether selective removals can be switched on is up to the service.
         if {RETAIN, SELECTIVE} <= {*settings.free()} and settings.change(**{RETAIN: False}).is_served:
@@ -297,17 +294,21 @@ def test_an_update_of_some_settings_keeps_the_others(leaves_unsent: str, setting
             settings.change(**{SELECTIVE: False})
 
 
-def change_one_by_one(settings: Settings, moves: Iterable[tuple[str, bool]]) -> None:
-    """Make each change, and expect every other setting to stay the same."""
-    expected = settings.values()
+def change_one_by_one(settings: Settings, moves: Iterable[tuple[str, bool]]) -> dict[str, bool]:
+    """Make each change, and expect every other setting to stay the same; return the settings afterwards."""
+    shown = settings.values()
     for name, value in moves:
         settings.move(name, value=value)
-        shown = settings.values()
-        may_move = {name, *MOVES_WITH.get(name, ())}
-        others = {other: expected[other] for other in expected.keys() - may_move}
-        found = {other: shown.get(other) for other in others}
-        must_be_as_before(f"after {name} = {value}, the other settings", others, found)
-        expected = shown
+        before, shown = shown, settings.values()
+        must_keep_the_others(name, before, shown, value=value)
+    return shown
+
+
+def must_keep_the_others(name: str, before: dict[str, bool], after: dict[str, bool], *, value: bool) -> None:
+    may_move = {name, *MOVES_WITH.get(name, ())}
+    others = {other: kept for other, kept in before.items() if other not in may_move}
+    found = {other: after.get(other) for other in others}
+    must_be_as_before(f"after {name} = {value}, the other settings", others, found)
 
 
 @at_both_places(

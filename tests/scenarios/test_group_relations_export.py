@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 NO_RELATION = "conformance_no_such_relation"
 #: Number of further relations whose status is asked for alone.
-MOST_FILTERED = 3
+MOST_FILTERED = 2
 
 
 # -- scheduling and following ------------------------------------------------------------------------------------------
