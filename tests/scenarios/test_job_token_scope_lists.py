@@ -111,7 +111,7 @@ def test_a_removed_target_is_gone(
     path = allowlist.of(project)
     first, second = request.getfixturevalue(f"{allowlist.fixture}s")[:2]
     with limit_on(maintainer, project), allowlist.left_as_found(maintainer, project, (first, second)):
-        allowlist.given_added(maintainer, project, first.id)
+        allowlist.given_listed(maintainer, project, first.id)
         listed = maintainer.list(path)
         removed = maintainer.delete(path / first.id)
         with verifies(no_content, go_on=True):
@@ -119,7 +119,7 @@ def test_a_removed_target_is_gone(
         with verifies(gone):
             removed.given_served()
             maintainer.list(path).must_not_contain(id=first.id, after=listed)
-            allowlist.given_added(maintainer, project, second.id)
+            allowlist.given_listed(maintainer, project, second.id)
             both = maintainer.list(path).must_not_contain(id=first.id, after=listed)
             maintainer.delete(path / second.id).given_served()
             left = maintainer.list(path).must_not_contain(id=second.id, after=both)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.suite.arrange.request_examples import Area, ReadBack, RequestExample, Values, left_to_the_next_call
 from conformance.suite.context import Unmet, current_run
-from conformance.suite.expectations import Caller, Path, given, given_done, project_path, told_number
+from conformance.suite.expectations import Caller, Path, given, given_done, given_kept, project_path, told_number
 from conformance.suite.steady import of_records
 
 if TYPE_CHECKING:
@@ -130,6 +130,12 @@ class Allowlist:
             if target not in listed:
                 caller.post(self.of(project), self.body(target)).given_served()
 
+    def given_listed(self, caller: Caller, project: Fixture, target: int) -> None:
+        """Have a target on a project's list, so that it can be removed; inconclusive if an addition shows nothing."""
+        if target not in self.ids(caller, project):
+            with given_kept(self.present, lambda: self.ids(caller, project)):
+                caller.post(self.of(project), self.body(target)).given_served()
+
     def given_removed(self, caller: Caller, project: Fixture, *targets: int) -> None:
         """Remove targets from a project's list as a step of a story; only those that are on it are removed."""
         listed = caller.list(self.of(project))
@@ -205,6 +211,11 @@ class _Listed:
         self.allowlist.given_added(caller, place.fixture("project"), place.value(self.allowlist.fixture))
         return {}
 
+    def with_listed_entry(self, caller: Caller, place: Place) -> Values:
+        """Have the first fixture on the list, and see that the list has changed."""
+        self.allowlist.given_listed(caller, place.fixture("project"), place.value(self.allowlist.fixture))
+        return {}
+
     def without_entry(self, caller: Caller, place: Place) -> Values:
         """Take the first fixture off the list."""
         self.allowlist.given_removed(caller, place.fixture("project"), place.value(self.allowlist.fixture))
@@ -259,7 +270,7 @@ class _Listed:
             request_examples={
                 listing: RequestExample(before=self.with_entry, fill=self.fill),
                 adding: RequestExample(before=self.without_entry, state=self.state, read_back=added),
-                removing: RequestExample(before=self.with_entry, state=self.state),
+                removing: RequestExample(before=self.with_listed_entry, state=self.state),
             },
         )
 

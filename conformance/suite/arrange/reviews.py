@@ -13,7 +13,7 @@ from conformance.suite.arrange.request_examples import ReadBack, same_path
 from conformance.suite.arrange.rule_lists import is_put_back, let_override, rules_put_back
 from conformance.suite.context import NotTested, Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, must_settle, project_path, whole_number
-from conformance.suite.expectations.words import given_done, read_until
+from conformance.suite.expectations.words import given_done, given_kept, read_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -31,6 +31,13 @@ OTHER_SHA = "c0ffee11" * 5
 RESET_SECONDS = 3.0
 #: Types of rules that callers are not meant to make.
 _NAMED_BY_THE_SERVICE = ("any_approver", "report_approver")
+
+#: The requirement that a created rule is listed, by what its path holds.
+_LISTED = {
+    "/merge_requests/": "merge-request-approvals.rules.create.listed",
+    "/groups/": "group-approval-rules.create.listed",
+    "/projects/": "project-approval-rules.create.listed",
+}
 
 Rule = dict[str, Any]
 T = TypeVar("T")
@@ -220,10 +227,16 @@ def created(writer: Caller, rules: Path, **body: Any) -> Rule:
     named = {} if body.keys() & {"user_ids", "usernames", "group_ids"} else naming(writer)
     usual = MANY if "/merge_requests/" in rules else 2
     wanted = {"name": fresh_name(), "approvals_required": usual, **named, **body}
+    level = next(requirement for part, requirement in _LISTED.items() if part in rules)
+    with given_kept(level, lambda: writer.list(rules).ids()):
+        return _created(writer, rules, wanted, is_number_open="approvals_required" not in body)
+
+
+def _created(writer: Caller, rules: Path, wanted: dict[str, Any], *, is_number_open: bool) -> Rule:
     answer = writer.post(rules, wanted)
     if answer.exchange.is_refusal and is_put_back(rules) and let_override(writer, rules) is not None:
         answer = writer.post(rules, wanted)
-    if answer.exchange.is_refusal and "approvals_required" not in body:
+    if answer.exchange.is_refusal and is_number_open:
         # A service may refuse to require more approvals than there are approvers.
         answer = writer.post(rules, {**wanted, "approvals_required": 1})
     return rule_in(answer)

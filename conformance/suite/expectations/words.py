@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.results.record import ItemState, Outcome, Reason
@@ -18,6 +18,7 @@ from conformance.suite.context import (
     current_test,
     suspects,
 )
+from conformance.suite.per_run import PerRun
 from conformance.target import MissingFieldError
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ T = TypeVar("T")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.004, 0.25  # seconds
 #: No thing has a longer number, and Python reads none of more than some thousand digits.
 _LONGEST_NUMBER = 30
+#: The requirements by which a run has seen that a service keeps what it accepts.
+_KEPT: PerRun[set[str]] = PerRun(set)
 
 
 @contextmanager
@@ -164,6 +167,24 @@ def given_done(requirement: str) -> Iterator[None]:
             test.fail_in_passing(requirement, violation)
         detail = f"an earlier step did not do what it was served for ({requirement}): {violation}"
         raise Unmet(Reason.PRECONDITION, detail, waits_for=requirement) from violation
+
+
+@contextmanager
+def given_kept(requirement: str, read: Callable[[], object]) -> Iterator[None]:
+    """Go on after a write only if a service keeps what it accepts: what `read` returns is another thing afterwards.
+
+    Where it is not, that fails this requirement, and stories that need the thing show nothing of their own. A run
+    looks until it was seen once. What cannot be read shows nothing.
+    """
+    kept, before = _KEPT(), None
+    is_seen = requirement in kept
+    with suppress(Unmet, NotTested):
+        before = None if is_seen else read()
+    yield
+    with given_done(requirement), suppress(Unmet, NotTested):
+        if before is not None:
+            must(read() != before, "another list than before", f"{before} as before")
+            kept.add(requirement)
 
 
 def given_field(fixture: Fixture, name: str, kind: type[T]) -> T:
