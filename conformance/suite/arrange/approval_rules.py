@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from conformance.http.bodies import json_in
@@ -293,11 +294,12 @@ class Reading:
 
 
 def by_id(reader: Caller, rules: Path, number: int) -> Reading:
-    """Read a rule by its number."""
+    """Read a rule by its number; inconclusive where that answers neither with something nor that there is nothing."""
 
     def read() -> Rule | None:
         answer = reader.get(rules / number)
-        return _object(answer) if 200 <= answer.status < 300 else None  # noqa: PLR2004 - HTTP's own numbers
+        is_gone = answer.status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
+        return None if is_gone else _object(answer.given_served())
 
     return Reading(f"the rule read by {reader.name}", read)
 
