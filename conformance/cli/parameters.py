@@ -27,6 +27,8 @@ FORM = click.option("--format", "form", type=click.Choice(["text", "json"]), def
 class Number(click.FloatRange):
     """A range of numbers without infinity and NaN, which pass click's comparisons."""
 
+    name = "number"
+
     def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> Any:
         """Convert a text to a number; fail when it is not one, or outside the range."""
         number = super().convert(value, param, ctx)
@@ -49,7 +51,7 @@ def shared_with_pytest(*names: str) -> list[click.Option]:
 
 def _as_parameter(field: str, option: Option) -> click.Option:
     kinds: dict[object, click.ParamType[Any]] = {
-        int: click.IntRange(option.least, option.most) if option.least is not None else click.INT,
+        int: click.IntRange(int(option.least), option.most) if option.least is not None else click.INT,
         float: Number(option.least, option.most, min_open=option.excludes_least),
         Path: PLACE,
         str: click.Choice(option.choices) if option.choices else click.STRING,
