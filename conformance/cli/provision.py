@@ -32,7 +32,7 @@ from conformance.target.provisioning import PREFIX, Order, Provisioned, Tell, pr
 from conformance.target.provisioning.accounts import UsersRefusedError
 from conformance.target.provisioning.calls import Calls, NotOursError, RefusedError, by_http
 from conformance.target.provisioning.files import Made, MadeFile, Secrets, SecretsFile, secrets_beside
-from conformance.target.provisioning.profiles import by_hand, profile_data, with_additions
+from conformance.target.provisioning.profiles import by_hand, exported_relation, profile_data, with_additions
 from conformance.target.provisioning.program import needed, provided_by, without_password, without_secrets
 from conformance.target.provisioning.sweep import Removal, sweep
 from conformance.target.provisioning.worlds import NOT_MADE
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.target.provisioning.profiles import ByHand, Data
+    from conformance.target.provisioning.worlds import World
 
 _PREFIX = re.compile(r"[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?")
 #: The keys of a profile that say how a service is reached.
@@ -143,6 +144,7 @@ def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
     unclear = {name: why for name, why in done.unclear.items() if data["features"].get(name) is not False}
     _say_what_is_lacking(data["features"])
     _say_what_is_left(by_hand(data), done.refused, unclear)
+    _say_what_exports_show(done.worlds[0])
     workers = f" --workers {order.worlds}" if order.worlds > 1 else ""
     click.echo(f"\nTest it with: conformance run --target {out}{workers}")
     return ExitCode.INCOMPLETE if done.refused or unclear else ExitCode.CONFORMANT
@@ -316,6 +318,15 @@ def _refusals(refused: Mapping[str, str]) -> Iterator[str]:
         yield f"{names[0]}: {refused[names[0]]}" if len(names) == 1 else f"{', '.join(names)}: {reason}"
     if waiting:
         yield f"{', '.join(waiting)}: they need what could not be made"
+
+
+def _say_what_exports_show(world: World) -> None:
+    """Say where the relation of an export is a guess, or is left out."""
+    group, relation = world.groups.get("export_group", {}).get("full_path"), exported_relation(world)
+    if group and relation is None:
+        click.echo(f"\nAn export of {group} has no relation with objects, so export_group is without a `relation`.")
+    elif group and relation and not world.exported:
+        click.echo(f"\nNo export of {group} was seen to finish: whether it has {relation[0]}, a run will show.")
 
 
 def _say_what_is_left(left: Sequence[ByHand], refused: Mapping[str, str], unclear: Mapping[str, str]) -> None:
