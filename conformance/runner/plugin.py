@@ -286,7 +286,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
     folder = state.writer.recorder.file.parent
     shown = {"colour": terminalreporter.hasmarkup, "brief": brief, "is_explained": _EXIT in config.stash}
-    told = summary(state.record, state.result, folder, **shown)
+    with undisturbed():
+        told = summary(state.record, state.result, folder, **shown)
     terminalreporter.write(f"{told}\n")
     if state.writer.recorder.moved:
         terminalreporter.write_line(f"Warning: {state.writer.recorder.moved}.")
