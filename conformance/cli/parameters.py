@@ -18,8 +18,18 @@ if TYPE_CHECKING:
     from conformance.runner.options import Option
 
 
+class Place(click.Path):
+    """A path. An empty text, as of a variable without a value, would mean the present folder."""
+
+    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> Any:
+        """Convert a text to a path; fail when it is empty."""
+        if value == "":
+            self.fail("it is empty. Name a file or folder; is a variable without a value in its place?", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 #: A file or folder.
-PLACE = click.Path(path_type=Path)
+PLACE = Place(path_type=Path)
 #: The option of a command that tells people or programs.
 FORM = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 

@@ -130,8 +130,8 @@ def _resumed(context: click.Context) -> int:
     own = {"resume", "quiet", "verbose", "ready_for", "form", "minutes", "max_requests"}
     if _as_given(context, without={*own, *_of_the_environment(context)}):
         raise UsageError(
-            "--resume takes all options from the run that it resumes, except --minutes, --max-requests and what "
-            "is told of it. Leave the others out."
+            "--resume takes all options from the run that it resumes, except --minutes, --max-requests, "
+            "--ready-for, --format, -q and -v. Leave the others out."
         )
     file = record_in(given["resume"])
     record = trusted_record(file)

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import yaml
 
-from conformance.cli.parameters import PLACE, Number, refuse_beside
+from conformance.cli.parameters import PLACE, Number, Place, refuse_beside
 from conformance.cli.stopping import told_when_stopped
 from conformance.contract import Version
 from conformance.contract.yaml_files import read_yaml
@@ -37,7 +37,7 @@ from conformance.target.readings import State
 from conformance.target.trials import not_probed, try_writes
 from conformance.target.version import resolved
 
-_FILE = click.Path(path_type=Path, dir_okay=False)
+_FILE = Place(path_type=Path, dir_okay=False)
 
 
 @click.command()

@@ -36,6 +36,8 @@ JOB_TOKEN_SCOPE = ("--area", "job-token-scope")
         (("run", "--target", "absent.yaml"), "conformance target --example"),
         (("run", "--base-url", "http://127.0.0.1:1"), "A base URL alone is not enough"),
         (("run", "--max-rps", "1e-9"), "1e-09 is not in the range x>=0.1"),
+        (("run", "--out", ""), "'--out': it is empty. Name a file or folder"),
+        (("run", "--resume", "out", "--seed", "1"), "--max-requests, --ready-for, --format, -q and -v."),
         (("run", "--minutes", "soon"), "'soon' is not a valid number"),
         (("run", "target.yaml"), "--target target.yaml"),
         (("run", "--area", "approvals"), "There is no area 'approvals'"),
