@@ -80,6 +80,8 @@ def run(context: click.Context, /, **given: Any) -> int:
     """
     targets: tuple[Path, ...] = given["target"]
     inherited = _of_the_environment(context)  # passed on in the environment: a process list then shows no password
+    if given["quiet"] and given["verbose"]:
+        raise UsageError("--quiet and --verbose exclude each other. Leave one of them out.")
     if given["watch"]:
         profile = DEFAULT_PROFILE if given["base_url"] and not targets else None
         watched = targets[0] if len(targets) == 1 else profile
