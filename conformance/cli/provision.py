@@ -111,7 +111,7 @@ def provision_command(  # noqa: PLR0913, PLR0917 - the options of a command
 
 def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
     """Create the worlds with an administrator's token, write the profile, and return the exit code."""
-    known = read_yaml(out) if out.is_file() else None
+    known = _known_in(out, order.base_url)
     secrets_file = secrets_beside(out)
     with (
         closing(SecretsFile(secrets_file)) as secrets,
@@ -166,6 +166,23 @@ def _made_so_far(order: Order, made: MadeFile, out: Path) -> str:
     )
 
 
+def _known_in(out: Path, address: str) -> Any:
+    """Return the profile of an earlier call; raise UsageError for a file that is something else, or of another target.
+
+    What stands there, and the secrets beside it, would be lost.
+    """
+    known = read_yaml(out) if out.is_file() else None
+    if known is None:
+        return None
+    written = str(known.get("base_url", "")) if isinstance(known, dict) else ""
+    usual = written.rstrip("/").removesuffix("/api/v4")
+    shown = re.sub(r"//.*@", "//", usual)  # also of an address that cannot be parsed
+    if shown == without_userinfo(address):
+        return {**known, "base_url": usual}
+    what = f"the profile of {shown}" if shown else "no profile"
+    raise UsageError(f"{out} is there, and is {what}. Name another file with --out, so that it is not lost.")
+
+
 def _settle_seconds(profile: Any) -> float:
     """Return how many seconds reads may lag behind writes, according to a profile as plain data."""
     limits = profile.get("limits") if isinstance(profile, dict) else None
@@ -184,7 +201,7 @@ def _words(program: str) -> list[str]:
 
 
 def _by_program(command: Sequence[str], base_url: str, worlds: int, prefix: str, out: Path) -> int:
-    known = read_yaml(out) if out.is_file() else None
+    known = _known_in(out, base_url)
     with told_when_stopped(lambda: f"{command[0]} was ended. {out} was not written; what it made is still there."):
         data = provided_by(command, needed(base_url, worlds, prefix, known))
     secrets_file = secrets_beside(out)
