@@ -119,16 +119,13 @@ def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
         Client(how) as client,
     ):
         calls = Calls(by_http(client), made, settle_seconds=_settle_seconds(known))
-        try:
-            with told_when_stopped(partial(_made_so_far, order, made, out)), client.ending_when_interrupted():
+        with told_when_stopped(partial(_made_so_far, order, made, out)), client.ending_when_interrupted():
+            try:
                 done = _with_progress(order, calls, secrets)
-        except NotOursError as error:
-            raise UsageError(str(error)) from error
-        except UsersRefusedError as error:
-            raise TargetError(
-                f"The service does not let users be made, or tokens for them ({error}). Two other ways lead to a "
-                f"profile: {_OTHER_WAYS}."
-            ) from error
+            except (TargetError, UsageError) as error:
+                if made.entries:
+                    raise type(error)(f"{error} {_made_so_far(order, made, out)}") from error
+                raise
         data = profile_data(order, done, version="auto", secrets=secrets_file.name)
         data = without_password(data, order.prefix, secrets)
         data = with_additions(data, known)
@@ -151,18 +148,27 @@ def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
 
 
 def _with_progress(order: Order, calls: Calls, secrets: Secrets) -> Provisioned:
-    with progress() as tell:
-        return provision(order, calls, secrets, tell)
+    try:
+        with progress() as tell:
+            return provision(order, calls, secrets, tell)
+    except NotOursError as error:
+        raise UsageError(str(error)) from error
+    except UsersRefusedError as error:
+        raise TargetError(
+            f"The service does not let users be made, or tokens for them ({error}). Two other ways lead to a profile: "
+            f"{_OTHER_WAYS}."
+        ) from error
 
 
 def _made_so_far(order: Order, made: MadeFile, out: Path) -> str:
     """Return what is on the target after a part of the work, and how to continue or to remove it."""
     if not made.entries:
         return f"Nothing was made, and {out} was not written."
-    where = ("--base-url", without_userinfo(order.base_url), "--admin-token-file", "FILE", "--prefix", order.prefix)
+    where = ("--base-url", without_userinfo(order.base_url), "--admin-token-file", "FILE")
+    sweeping = ("conformance", "sweep", *where, "--prefix", order.prefix)
     return (
-        f"{out} was not written. {plural(len(made.entries), 'call')} that made something: see {made.file}. Run the "
-        f"same command again to go on where it stopped, or remove it: {shlex.join(('conformance', 'sweep', *where))}"
+        f"{out} was not written. {plural(len(made.entries), 'call')} to make something were sent: see {made.file}. "
+        f"Run the same command again to go on where it stopped, or remove what is there: {shlex.join(sweeping)}"
     )
 
 
