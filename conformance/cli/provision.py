@@ -167,7 +167,7 @@ def _made_so_far(order: Order, made: MadeFile, out: Path) -> str:
     where = ("--base-url", without_userinfo(order.base_url), "--admin-token-file", "FILE")
     sweeping = ("conformance", "sweep", *where, "--prefix", order.prefix)
     return (
-        f"{out} was not written. {plural(len(made.entries), 'call')} to make something were sent: see {made.file}. "
+        f"{out} was not written. Calls to make something: {len(made.entries)}, see {made.file}. "
         f"Run the same command again to go on where it stopped, or remove what is there: {shlex.join(sweeping)}"
     )
 
