@@ -317,10 +317,11 @@ def test_an_unreadable_ledger_does_not_keep_others_from_being_used(
     (tmp_path / "ledger-0.jsonl").write_text('{"stays": "cut off before its header"}\n', encoding="utf-8")
     begun(tmp_path / "ledger-1.jsonl", {"run": "run", "base_url": profile.base_url, "world": 0})
     with (tmp_path / "ledger-1.jsonl").open("a", encoding="utf-8") as stream:
-        stream.write('{"stays": "an export", "level": "group", "number": 1, "iid": null}\n')
+        for number in (2, 1):
+            stream.write(f'{{"stays": "an export", "level": "group", "number": {number}, "iid": null}}\n')
     outcome = conformance("restore", ".", "--target", "target.yaml")
     assert outcome.code == ExitCode.INCOMPLETE, outcome.text
-    assert "left: an export of group 1" in outcome.out
+    assert "left: an export of group 1, 2\n" in outcome.out
     assert "ledger-0.jsonl is not a ledger of this version of the suite. Put it back later" in outcome.out
 
 
