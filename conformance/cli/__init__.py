@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from conformance import __version__
-from conformance.errors import ConformanceError, ExitCode
+from conformance.errors import ConformanceError, ExitCode, StoppedError
 from conformance.http.redaction import GuardedStream
 
 #: The shell's exit code for a command whose reader went away; it is neither a verdict nor one of ours.
@@ -139,7 +139,7 @@ def main() -> None:
         click.echo("Interrupted.", err=True)
         sys.exit(ExitCode.INTERRUPTED)
     except ConformanceError as error:
-        click.echo(f"Error: {error}", err=True)
+        click.echo(str(error) if isinstance(error, StoppedError) else f"Error: {error}", err=True)
         sys.exit(error.exit_code)
     except OSError as error:
         if error.errno == errno.ENOSPC and not error.filename:

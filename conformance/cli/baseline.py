@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,12 +20,23 @@ if TYPE_CHECKING:
 _DAYS = 30
 
 
+class _Day(click.DateTime):
+    """A day; who writes it otherwise is told how."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Convert a text to a moment; fail when it is no day."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"'{value}' is no day. Write YEAR-MONTH-DAY, such as 2026-12-31.", param, ctx)
+
+
 @click.command()
 @click.argument("record", type=PLACE, required=False)
 @click.option("--owner", default="nobody yet", show_default=True, help="Owner of the entries that are new in the list.")
 @click.option(
     "--expires",
-    type=click.DateTime(["%Y-%m-%d"]),
+    type=_Day(["%Y-%m-%d"]),
     metavar="DAY",
     help=f"Last day on which what is new counts as known, as YEAR-MONTH-DAY.  [default: in {_DAYS} days]",
 )
@@ -40,11 +51,16 @@ def baseline(record: Path | None, *, owner: str, expires: datetime | None, schem
         return
     if record is None:
         raise UsageError("Name the folder of a run, or its results.jsonl.")
-    until = expires or datetime.now(UTC) + timedelta(days=_DAYS)
+    if not owner.strip():
+        raise UsageError("--owner must name somebody: a person or a team.")
+    today = datetime.now(UTC).date()
+    until = expires.date() if expires else today + timedelta(days=_DAYS)
+    if until < today:
+        raise UsageError(f"--expires {until} is over, so that no entry would have an effect. Name a day to come.")
     read = trusted_record(record)
     if read.footer is None or read.damage:
         click.echo(
             f"Warning: the record of {record} is not whole: what else failed in that run is not in the list.", err=True
         )
     found = add_up(read)
-    click.echo(baseline_of(found, owner, until.date()), nl=False)
+    click.echo(baseline_of(found, owner, until), nl=False)

@@ -18,14 +18,26 @@ if TYPE_CHECKING:
     from conformance.runner.options import Option
 
 
+class Place(click.Path):
+    """A path. An empty text, as of a variable without a value, would mean the present folder."""
+
+    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> Any:
+        """Convert a text to a path; fail when it is empty."""
+        if value == "":
+            self.fail("it is empty. Name a file or folder; is a variable without a value in its place?", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 #: A file or folder.
-PLACE = click.Path(path_type=Path)
+PLACE = Place(path_type=Path)
 #: The option of a command that tells people or programs.
 FORM = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 
 
 class Number(click.FloatRange):
     """A range of numbers without infinity and NaN, which pass click's comparisons."""
+
+    name = "number"
 
     def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> Any:
         """Convert a text to a number; fail when it is not one, or outside the range."""
@@ -49,7 +61,7 @@ def shared_with_pytest(*names: str) -> list[click.Option]:
 
 def _as_parameter(field: str, option: Option) -> click.Option:
     kinds: dict[object, click.ParamType[Any]] = {
-        int: click.IntRange(option.least, option.most) if option.least is not None else click.INT,
+        int: click.IntRange(int(option.least), option.most) if option.least is not None else click.INT,
         float: Number(option.least, option.most, min_open=option.excludes_least),
         Path: PLACE,
         str: click.Choice(option.choices) if option.choices else click.STRING,

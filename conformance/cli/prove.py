@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,11 +14,13 @@ from conformance.contract import Contract, Version
 from conformance.errors import ExitCode, UsageError
 from conformance.proof import Fault, all_faults, faults_named
 from conformance.proof.coverage import coverage
+from conformance.proof.crossings import CROSSINGS
+from conformance.proof.reasons import ANOTHER_REASON
 from conformance.proof.report import Proof, write_proof
 from conformance.results.plan import Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from conformance.proof.running import Row
 
@@ -107,9 +109,21 @@ def said(proof: Proof, out: Path) -> ExitCode:
         click.echo(f"UNHEALTHY  {name} fails on the reference without any fault.")
     for row in proof.survivors:
         click.echo(f"SURVIVED  {row['fault']}\n    violates {row['requirement']}\n    {row['detail'] or row['says']}")
+        click.echo(f"    next: {_next_step(row)}")
     for name in proof.coverage.without if proof.coverage else ():
         click.echo(f"NO FAULT  {name}\n    is verified by tests that nobody has seen failing")
     for line in proof.summary():
         click.echo(line)
     click.echo(str(out / "proof.html"))
     return ExitCode.CONFORMANT if proof.holds else ExitCode.NON_CONFORMANT
+
+
+def _next_step(row: Mapping[str, Any]) -> str:
+    """Return what to do about a survivor."""
+    look = f"see which tests look for it (conformance explain {row['requirement']}), and let one of them notice it"
+    crossing = next((each.name for each in CROSSINGS if row["fault"].endswith(f", {each.name}")), None)
+    if crossing is not None:
+        return f"{look}; if none can, say so below '{crossing}' in conformance/proof/crossings.yaml."
+    if str(row["detail"]).startswith(ANOTHER_REASON):
+        return f"if that is how the fault shows, name it there in conformance/proof/reasons.yaml; else {look}."
+    return f"{look}."

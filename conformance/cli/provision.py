@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from conformance.cli.parameters import PLACE, Number, refuse_beside
+from conformance.cli.stopping import told_when_stopped
 from conformance.contract.yaml_files import read_text, read_yaml
 from conformance.errors import ExitCode, TargetError, UsageError
 from conformance.http.client import Client
@@ -26,11 +28,11 @@ from conformance.results.grouping import grouped
 from conformance.results.text import plural
 from conformance.target.names import FEATURES
 from conformance.target.profile import base_url_from, profile_from_yaml
-from conformance.target.provisioning import PREFIX, Order, Tell, provision
+from conformance.target.provisioning import PREFIX, Order, Provisioned, Tell, provision
 from conformance.target.provisioning.accounts import UsersRefusedError
 from conformance.target.provisioning.calls import Calls, NotOursError, RefusedError, by_http
-from conformance.target.provisioning.files import Made, MadeFile, SecretsFile, secrets_beside
-from conformance.target.provisioning.profiles import by_hand, profile_data, with_additions
+from conformance.target.provisioning.files import Made, MadeFile, Secrets, SecretsFile, secrets_beside
+from conformance.target.provisioning.profiles import by_hand, exported_relation, profile_data, with_additions
 from conformance.target.provisioning.program import needed, provided_by, without_password, without_secrets
 from conformance.target.provisioning.sweep import Removal, sweep
 from conformance.target.provisioning.worlds import NOT_MADE
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.target.provisioning.profiles import ByHand, Data
+    from conformance.target.provisioning.worlds import World
 
 _PREFIX = re.compile(r"[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?")
 #: The keys of a profile that say how a service is reached.
@@ -49,6 +52,7 @@ _OTHER_WAYS = (
     "`conformance target --discover` fills one with what tokens you have may read, and `conformance provision --with "
     "PROGRAM` lets a program of yours make what is needed"
 )
+_SWEEP_AGAIN = "What was made may be there in part. Run the same command again to remove the rest."
 _HEADING = """\
 # Made by `conformance provision`. Tokens and passwords are in {secrets}; this file holds none and may be shared.
 # Check it with `conformance target --check {name}`, test with `conformance run --target {name}`.
@@ -68,7 +72,7 @@ _HEADING = """\
 @click.option("--worlds", type=click.IntRange(1, 64), default=1, show_default=True, help="Complete sets to make.")
 @click.option("--out", type=PLACE, default="target.yaml", show_default=True, help="The profile.")
 @click.option("--prefix", default=PREFIX, show_default=True, help="What the names of all that is made begin with.")
-@click.option("--rate", type=Number(0, min_open=True), metavar="N", help="Most calls a second. No limit by default.")
+@click.option("--rate", type=Number(0.1), metavar="N", help="Most calls a second. No limit by default.")
 @click.option("--concurrency", type=click.IntRange(1, 128), default=AT_ONCE, show_default=True, help="Calls at once.")
 def provision_command(  # noqa: PLR0913, PLR0917 - the options of a command
     base_url: str,
@@ -107,7 +111,7 @@ def provision_command(  # noqa: PLR0913, PLR0917 - the options of a command
 
 def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
     """Create the worlds with an administrator's token, write the profile, and return the exit code."""
-    known = read_yaml(out) if out.is_file() else None
+    known = _known_in(out, order.base_url)
     secrets_file = secrets_beside(out)
     with (
         closing(SecretsFile(secrets_file)) as secrets,
@@ -115,19 +119,13 @@ def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
         Client(how) as client,
     ):
         calls = Calls(by_http(client), made, settle_seconds=_settle_seconds(known))
-        try:
-            with progress() as tell:
-                done = provision(order, calls, secrets, tell)
-        except NotOursError as error:
-            raise UsageError(str(error)) from error
-        except UsersRefusedError as error:
-            raise TargetError(
-                f"The service does not let users be made, or tokens for them ({error}). Two other ways lead to a "
-                f"profile: {_OTHER_WAYS}."
-            ) from error
-        except KeyboardInterrupt:
-            click.echo("Run the same command again: it continues where it stopped.", err=True)
-            raise
+        with told_when_stopped(partial(_made_so_far, order, made, out)), client.ending_when_interrupted():
+            try:
+                done = _with_progress(order, calls, secrets)
+            except (TargetError, UsageError) as error:
+                if made.entries:
+                    raise type(error)(f"{error} {_made_so_far(order, made, out)}") from error
+                raise
         data = profile_data(order, done, version="auto", secrets=secrets_file.name)
         data = without_password(data, order.prefix, secrets)
         data = with_additions(data, known)
@@ -143,9 +141,52 @@ def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
     unclear = {name: why for name, why in done.unclear.items() if data["features"].get(name) is not False}
     _say_what_is_lacking(data["features"])
     _say_what_is_left(by_hand(data), done.refused, unclear)
+    _say_what_exports_show(done.worlds[0])
     workers = f" --workers {order.worlds}" if order.worlds > 1 else ""
     click.echo(f"\nTest it with: conformance run --target {out}{workers}")
     return ExitCode.INCOMPLETE if done.refused or unclear else ExitCode.CONFORMANT
+
+
+def _with_progress(order: Order, calls: Calls, secrets: Secrets) -> Provisioned:
+    try:
+        with progress() as tell:
+            return provision(order, calls, secrets, tell)
+    except NotOursError as error:
+        raise UsageError(str(error)) from error
+    except UsersRefusedError as error:
+        raise TargetError(
+            f"The service does not let users be made, or tokens for them ({error}). Two other ways lead to a profile: "
+            f"{_OTHER_WAYS}."
+        ) from error
+
+
+def _made_so_far(order: Order, made: MadeFile, out: Path) -> str:
+    """Return what is on the target after a part of the work, and how to continue or to remove it."""
+    if not made.entries:
+        return f"Nothing was made, and {out} was not written."
+    where = ("--base-url", without_userinfo(order.base_url), "--admin-token-file", "FILE")
+    sweeping = ("conformance", "sweep", *where, "--prefix", order.prefix)
+    return (
+        f"{out} was not written. Calls to make something: {len(made.entries)}, see {made.file}. "
+        f"Run the same command again to go on where it stopped, or remove what is there: {shlex.join(sweeping)}"
+    )
+
+
+def _known_in(out: Path, address: str) -> Any:
+    """Return the profile of an earlier call; raise UsageError for a file that is something else, or of another target.
+
+    What stands there, and the secrets beside it, would be lost.
+    """
+    known = read_yaml(out) if out.is_file() else None
+    if known is None:
+        return None
+    written = str(known.get("base_url", "")) if isinstance(known, dict) else ""
+    usual = written.rstrip("/").removesuffix("/api/v4")
+    shown = re.sub(r"//.*@", "//", usual)  # also of an address that cannot be parsed
+    if shown == without_userinfo(address):
+        return {**known, "base_url": usual}
+    what = f"the profile of {shown}" if shown else "no profile"
+    raise UsageError(f"{out} is there, and is {what}. Name another file with --out, so that it is not lost.")
 
 
 def _settle_seconds(profile: Any) -> float:
@@ -166,8 +207,9 @@ def _words(program: str) -> list[str]:
 
 
 def _by_program(command: Sequence[str], base_url: str, worlds: int, prefix: str, out: Path) -> int:
-    known = read_yaml(out) if out.is_file() else None
-    data = provided_by(command, needed(base_url, worlds, prefix, known))
+    known = _known_in(out, base_url)
+    with told_when_stopped(lambda: f"{command[0]} was ended. {out} was not written; what it made is still there."):
+        data = provided_by(command, needed(base_url, worlds, prefix, known))
     secrets_file = secrets_beside(out)
     with closing(SecretsFile(secrets_file)) as secrets:
         data = without_secrets({**data, "secrets": secrets_file.name}, prefix, secrets)
@@ -199,7 +241,8 @@ def sweep_command(base_url: str, admin_token_file: Path, prefix: str, target: Pa
     address, token = base_url_from(base_url, "--base-url"), administrators_token(admin_token_file)
     with Client(settings(address, None, AT_ONCE, target)) as client:
         try:
-            done = sweep(Calls(by_http(client), Made()), token, prefix, _say_removal, AT_ONCE)
+            with told_when_stopped(lambda: _SWEEP_AGAIN), client.ending_when_interrupted():
+                done = sweep(Calls(by_http(client), Made()), token, prefix, _say_removal, AT_ONCE)
         except RefusedError as error:
             raise TargetError(
                 f"The service does not list what may have to go: {error}. Is the token an administrator's?"
@@ -298,6 +341,15 @@ def _refusals(refused: Mapping[str, str]) -> Iterator[str]:
         yield f"{names[0]}: {refused[names[0]]}" if len(names) == 1 else f"{', '.join(names)}: {reason}"
     if waiting:
         yield f"{', '.join(waiting)}: they need what could not be made"
+
+
+def _say_what_exports_show(world: World) -> None:
+    """Say where the relation of an export is a guess, or is left out."""
+    group, relation = world.groups.get("export_group", {}).get("full_path"), exported_relation(world)
+    if group and relation is None:
+        click.echo(f"\nAn export of {group} has no relation with objects, so export_group is without a `relation`.")
+    elif group and relation and not world.exported:
+        click.echo(f"\nNo export of {group} was seen to finish: whether it has {relation[0]}, a run will show.")
 
 
 def _say_what_is_left(left: Sequence[ByHand], refused: Mapping[str, str], unclear: Mapping[str, str]) -> None:

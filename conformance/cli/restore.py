@@ -11,6 +11,7 @@ import click
 
 from conformance.cli.parameters import PLACE
 from conformance.errors import ExitCode, UsageError
+from conformance.results.text import together
 from conformance.runner.precautions import ledgers_in, released, restored
 from conformance.target import load_profile
 from conformance.target.ledger import Content
@@ -41,7 +42,7 @@ def restore(folder: Path, target: Path | None) -> int:
         raise UsageError(f"The run of {folder} still goes on: process {process}. It puts back itself when it ends.")
     left = restored(folder, profile)
     released(folder, profile)
-    for what in left:
+    for what in together(left):
         click.echo(f"left: {what}")
     but = ", except for what is left" if left else ""
     click.echo(f"{header['base_url']} is as it was before the run of {folder}{but}.")

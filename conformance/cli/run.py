@@ -80,6 +80,8 @@ def run(context: click.Context, /, **given: Any) -> int:
     """
     targets: tuple[Path, ...] = given["target"]
     inherited = _of_the_environment(context)  # passed on in the environment: a process list then shows no password
+    if given["quiet"] and given["verbose"]:
+        raise UsageError("--quiet and --verbose exclude each other. Leave one of them out.")
     if given["watch"]:
         profile = DEFAULT_PROFILE if given["base_url"] and not targets else None
         watched = targets[0] if len(targets) == 1 else profile
@@ -130,8 +132,8 @@ def _resumed(context: click.Context) -> int:
     own = {"resume", "quiet", "verbose", "ready_for", "form", "minutes", "max_requests"}
     if _as_given(context, without={*own, *_of_the_environment(context)}):
         raise UsageError(
-            "--resume takes all options from the run that it resumes, except --minutes, --max-requests and what "
-            "is told of it. Leave the others out."
+            "--resume takes all options from the run that it resumes, except --minutes, --max-requests, "
+            "--ready-for, --format, -q and -v. Leave the others out."
         )
     file = record_in(given["resume"])
     record = trusted_record(file)

@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 import yaml
 
-from conformance.cli.parameters import PLACE, Number, refuse_beside
+from conformance.cli.parameters import PLACE, Number, Place, refuse_beside
+from conformance.cli.stopping import told_when_stopped
 from conformance.contract import Version
 from conformance.contract.yaml_files import read_yaml
 from conformance.errors import ExitCode, TargetError, UsageError
@@ -36,7 +37,7 @@ from conformance.target.readings import State
 from conformance.target.trials import not_probed, try_writes
 from conformance.target.version import resolved
 
-_FILE = click.Path(path_type=Path, dir_okay=False)
+_FILE = Place(path_type=Path, dir_okay=False)
 
 
 @click.command()
@@ -70,12 +71,11 @@ def target(*, example: bool, discover: Path | None, check: Path | None, fix: boo
         raise UsageError("Say either --example, --discover FILE or --check FILE.")
     if check is None:
         refuse_beside("without --check", "fix", "form")
-    if discover is not None:
-        return _discover(discover)
-    if check is None:
+    if discover is None and check is None:
         click.echo(example_profile(), nl=False)
         return 0
-    return _check(check, fix=fix, as_json=form == "json")
+    with told_when_stopped(lambda: "An integration that was being tried is disabled again."):
+        return _discover(discover) if discover else _check(check or Path(), fix=fix, as_json=form == "json")
 
 
 def _discover(file: Path) -> int:

@@ -101,7 +101,9 @@ class Contract:
         except KeyError:
             from difflib import get_close_matches  # noqa: PLC0415 - only for this message
 
-            near = get_close_matches(requirement_id, self.requirements, n=3, cutoff=0.5)
+            name = requirement_id.strip().lower()
+            holding = [each for each in self.requirements if name and name in each]
+            near = holding[:3] or get_close_matches(name, self.requirements, n=3, cutoff=0.5)
             hint = f" Did you mean {', '.join(near)}?" if near else " `conformance requirements` lists them."
             raise UsageError(f"There is no requirement '{requirement_id}'.{hint}") from None
 

@@ -19,7 +19,7 @@ from conformance.contract.folders import SCHEMA_FOLDER
 from conformance.errors import ContractError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from jsonschema.exceptions import ValidationError
@@ -47,6 +47,9 @@ _TYPES = {
     "object": "a mapping (lines such as `name: value`)",
     "null": "nothing",
 }
+#: Names of values without contents, and the words of JSON Schema that refuse these.
+_EMPTY: Mapping[object, str] = {dict: "an empty mapping", list: "an empty list", str: "an empty text"}
+_OF_EMPTINESS = ("minItems", "minProperties", "minLength")
 #: The tag of a text in YAML.
 _TEXT = "tag:yaml.org,2002:str"
 _SAFE_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -201,24 +204,53 @@ def _told(error: ValidationError | None, place: str) -> str | None:
 
 def _in_words(error: ValidationError) -> str:
     """Describe an error in YAML terms, not in Python terms; quote nothing that may be a secret."""
-    given, wanted = error.instance, error.validator_value
-    properties = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
-    if error.validator == "type" and isinstance(wanted, str):
-        if given is None:
-            return f"nothing stands here, and {_TYPES[wanted]} is needed"
-        quotes = ": write it in quotes" if wanted == "string" and isinstance(given, bool | int | float) else ""
-        return f"{_KINDS.get(type(given), 'something else')} stands here, and {_TYPES[wanted]} is needed{quotes}"
-    if error.validator == "additionalProperties" and isinstance(given, dict) and properties:
-        unknown = next(str(name) for name in given if name not in properties)
-        near = get_close_matches(unknown, properties, n=1)
-        hint = f"Did you mean '{near[0]}'?" if near else f"Known are: {', '.join(properties)}"
-        return f"'{unknown}' is unknown. {hint}"
+    given: Any = error.instance
+    is_hidden = any(_HIDDEN.search(str(part)) for part in error.absolute_path)
     told = error.schema.get("description") if isinstance(error.schema, dict) else None
     if error.validator in ("anyOf", "oneOf") or (told and error.validator in ("pattern", "not")):
         return f"the value does not fit: {told}" if told else "the value here has none of the allowed forms"
-    if given and any(_HIDDEN.search(str(part)) for part in error.absolute_path):
-        return error.message.replace(repr(given), "what stands here")
-    return error.message
+    if error.validator == "type" or (error.validator in _OF_EMPTINESS and not given):
+        return _without_contents(error)
+    if error.validator == "additionalProperties" or not is_hidden:
+        found = _with_contents(error)
+        if found:
+            return found
+    return error.message.replace(repr(given), "what stands here") if given and is_hidden else error.message
+
+
+def _without_contents(error: ValidationError) -> str:
+    """Describe the error of a value without quoting it: it has another type, or is empty."""
+    given: Any = error.instance
+    if error.validator != "type":
+        return f"{_EMPTY[type(given)]} stands here. Write what belongs there, or leave the whole entry out"
+    wanted: Any = error.validator_value
+    names = [wanted] if isinstance(wanted, str) else wanted
+    needed = " or ".join(_TYPES[name] for name in names)
+    if given is None:
+        return f"nothing stands here, and {needed} is needed"
+    quotes = ": write it in quotes" if "string" in names and isinstance(given, bool | int | float) else ""
+    return f"{_KINDS.get(type(given), 'something else')} stands here, and {needed} is needed{quotes}"
+
+
+def _with_contents(error: ValidationError) -> str | None:
+    """Describe the error of a value, or a name, that is no secret; None for one that the library describes well."""
+    given: Any = error.instance
+    wanted: Any = error.validator_value
+    properties = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
+    if error.validator == "uniqueItems":
+        return f"'{next(one for one in given if given.count(one) > 1)}' stands here twice"
+    if error.validator == "enum":
+        return f"'{given}' is unknown. {_hint(str(given), wanted)}"
+    if error.validator == "additionalProperties" and isinstance(given, dict) and properties:
+        unknown = next(str(name) for name in given if name not in properties)
+        return f"'{unknown}' is unknown. {_hint(unknown, properties)}"
+    return None
+
+
+def _hint(unknown: str, known: Iterable[Any]) -> str:
+    names = [str(name) for name in known]
+    near = get_close_matches(unknown, names, n=1)
+    return f"Did you mean '{near[0]}'?" if near else f"Known are: {', '.join(names)}"
 
 
 def row_of(kind: type[T], row: Mapping[str, Any], /, **otherwise: Any) -> T:

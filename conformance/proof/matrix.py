@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.contract import Contract
-from conformance.proof.reasons import is_the_reason, reason_of, reasons_for
+from conformance.proof.reasons import ANOTHER_REASON, is_the_reason, reason_of, reasons_for
 from conformance.reference import EmbeddedServer
 from conformance.reference.clock import Clock
 from conformance.results.record import Check, Outcome
@@ -153,7 +153,7 @@ class Matrix:
                 if not is_the_reason(fault, check):
                     wanted = " or ".join(sorted(reasons_for(fault)))
                     trial.detail = (
-                        f"seen for another reason than '{wanted}', which is '{reason_of(expected, actual)}': {reason}"
+                        f"{ANOTHER_REASON} than '{wanted}', which is '{reason_of(expected, actual)}': {reason}"
                     )
                     continue
                 collateral = tuple(sorted(trial.collateral))

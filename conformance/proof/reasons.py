@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _FILE = "reasons.yaml"
 _SCHEMA = "schema"
+#: How a survivor is described that was seen, but not as its fault states.
+ANOTHER_REASON = "seen for another reason"
 
 
 @cache

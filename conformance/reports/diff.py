@@ -290,4 +290,5 @@ def _sum(difference: Difference, regressions: tuple[Change, ...]) -> str:
     if bad:
         besides = f"; besides: {', '.join(others)}" if others else ""
         return f"{plural(len(regressions), 'regression')}: {', '.join(bad)}{besides}"
-    return f"no regression: {', '.join(others) or 'nothing changed'}"
+    nothing = "nothing changed" + (" of what both runs looked at" if difference.caveats else "")
+    return f"no regression: {', '.join(others) or nothing}"

@@ -53,6 +53,8 @@ LINE_KINDS: Mapping[type, str] = {
 _ONCE = ("header", "plan", "table", "access", "latencies", "footer")
 #: Without these lines a record cannot be read.
 _NEEDED = ("header", "plan")
+#: How files begin that gzip and zip made.
+_PACKED = ("\x1f", "PK\x03")
 #: So many characters of bodies are kept in full: nobody reads a report with more, and it has to fit into memory.
 _BODIES = 20_000_000
 _SHORT_BODY = 200
@@ -114,6 +116,8 @@ class Reading:
         self._number = number = self._number + 1
         row = _row(line)
         if number == 1:
+            if line.startswith(_PACKED):
+                raise UsageError(f"{self._name} is packed. Unpack it first, as with gunzip or unzip.")
             self._require_header(row)
         kind = str(row.pop("kind")) if row is not None else ""
         if self._before_footer is not None:
@@ -188,7 +192,7 @@ class Reading:
         """Return the record; raise UsageError when there was none, or when it contradicts itself."""
         kinds = self._by_kind
         if "header" not in kinds:
-            raise UsageError(f"{self._name} is not the record of a run: its first line is no header.")
+            raise UsageError(f"{self._name} is empty: the run ended before it wrote anything. Run again.")
         shortened = (
             f"The record is so large that {self._shortened} bodies are shortened in the reports; it has them whole."
         )

@@ -197,6 +197,7 @@ def require_alone(stream: TextIO, file: Path) -> None:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         stream.close()
-        raise UsageError(f"Another run is writing to {file.parent}. Name another folder with --out.") from None
+        told = f"Another run is writing to {file.parent}. Wait for it, or name another folder with --out."
+        raise UsageError(told) from None
     except OSError:  # a file system that knows no locks
         return

@@ -51,7 +51,7 @@ class Option:
     metavar: str | None = None
     """The placeholder for the value in the help."""
     choices: Sequence[str] | None = None
-    least: int | None = None
+    least: float | None = None
     most: int | None = None
     excludes_least: bool = False
     """Whether a number has to be greater than `least`."""

@@ -20,6 +20,7 @@ from conformance.runner.collection import ONLY_ASKS, id_in, id_of, is_suite
 from conformance.runner.collection_hooks import deselected_by, everything_in
 from conformance.runner.options import add_options, options_of
 from conformance.runner.outcomes import Running
+from conformance.runner.precautions import undisturbed
 from conformance.runner.progress import NOT_RUN, TRIED_AGAIN, ByArea, FewWords, after_tests, before_tests
 from conformance.runner.reruns import Reruns
 from conformance.runner.session import SESSION, Session
@@ -207,8 +208,10 @@ def _give_up(session: pytest.Session, error: ConformanceError) -> bool:
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[None, None, None]:
     """End the run after pytest has torn down the last test, also when it was interrupted, and set its exit code."""
     state = session.config.stash.get(SESSION, None)
+    # Nothing may be put back while a worker still changes something: it ends within seconds, or is killed.
     try:
-        yield
+        with undisturbed() if workers.has_workers(session.config) else nullcontext():
+            yield
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever it is, the results so far come first
         why = str(error) or "interrupted once more"  # what the ledger has is put back below all the same
         print(f"\nThe test could not put back what it changed: {why}", file=sys.stderr)  # noqa: T201
@@ -283,7 +286,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
     folder = state.writer.recorder.file.parent
     shown = {"colour": terminalreporter.hasmarkup, "brief": brief, "is_explained": _EXIT in config.stash}
-    told = summary(state.record, state.result, folder, **shown)
+    with undisturbed():
+        told = summary(state.record, state.result, folder, **shown)
     terminalreporter.write(f"{told}\n")
     if state.writer.recorder.moved:
         terminalreporter.write_line(f"Warning: {state.writer.recorder.moved}.")

@@ -156,10 +156,10 @@ class Precautions:
             self._client.close()
 
     def release(self) -> None:
-        """Remove the marks of this run."""
-        with ThreadPoolExecutor(_at_once(self.profile)) as pool:
+        """Remove the marks of this run; an interrupt ends that, and nothing else that is still to be told."""
+        # A mark that stays belongs to a process that has ended, so a later run takes it over.
+        with suppress(KeyboardInterrupt), ThreadPoolExecutor(_at_once(self.profile)) as pool:
             marks, self._marks = self._marks, []
-            # A mark that stays belongs to a process that has ended, so a later run takes it over.
             for done in [pool.submit(mark.release) for mark in marks]:
                 done.result()
 

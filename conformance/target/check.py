@@ -255,12 +255,20 @@ def _subject(target: Readings, place: str, entry: Fixture, sort: str, shown_path
 
 
 def _unshown(target: Readings, place: str, sort: str, named: Any) -> Finding:
-    """Say that nobody is shown a thing; an administrator who is shown others would be shown it too."""
-    control = target.profile.value(sort.removesuffix("s"))
-    shown = target.answer(f"/{sort}/{control}", "admin")
-    if shown is not None and shown.is_success and shown.call.actor == target.profile.actors.get("admin"):
-        detail = f"GET /{sort}/{named} shows nothing of it, not even to admin; if it was deleted, run provision again"
-        return Finding(place, State.GONE, detail)
+    """Say that nobody is shown a thing; an administrator who is shown others would be shown it too.
+
+    Without its first project and group a run would show nothing but 404.
+    """
+    admin, core = target.profile.actors.get("admin"), sort.removesuffix("s")
+    controls = (target.profile.value(f"{name}{core}.id") for name in ("", "sibling_", "fuzz_"))
+    for control in (each for each in controls if each is not None and each != named):
+        shown = target.answer(f"/{sort}/{control}", "admin")
+        if shown is not None and shown.is_success and shown.call.actor == admin:
+            detail = (
+                f"GET /{sort}/{named} shows nothing of it, not even to admin; if it was deleted, run provision again"
+            )
+            is_needed_by_most = place == f"fixtures.{core}"
+            return Finding(place, State.CONTRADICTED if is_needed_by_most else State.GONE, detail)
     return Finding(place, State.NOTE, f"GET /{sort}/{named} shows nothing of it")
 
 

@@ -71,7 +71,13 @@ def _beginning(version: Version, choices: Choices, worlds: int) -> tuple[Snapsho
     def password(name: str) -> str:
         return hashlib.sha256(f"0:{name}".encode()).hexdigest()[:20]
 
-    order = Order(base_url="http://embedded", administrator=service.administrator.token, worlds=worlds, prefix=_PREFIX)
+    order = Order(
+        base_url="http://embedded",
+        administrator=service.administrator.token,
+        worlds=worlds,
+        prefix=_PREFIX,
+        looks_at_exports=False,
+    )
     done = provision(order, Calls(directly(service), Made(), patience_seconds=0), Secrets(password))
     if done.refused:
         raise RuntimeError(f"The reference could not be prepared: {done.refused}")

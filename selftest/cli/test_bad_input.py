@@ -24,6 +24,7 @@ from selftest.reads import report_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+EMPTY = "base_url: http://x.example\nactors: {}\nfixtures: {}\n"
 JOB_TOKEN_SCOPE = ("--area", "job-token-scope")
 
 
@@ -34,6 +35,15 @@ JOB_TOKEN_SCOPE = ("--area", "job-token-scope")
         (("run", "--target-version", "seventeen"), "--target-version: 'seventeen' is not a version"),
         (("run", "--target", "absent.yaml"), "conformance target --example"),
         (("run", "--base-url", "http://127.0.0.1:1"), "A base URL alone is not enough"),
+        (("run", "--max-rps", "1e-9"), "1e-09 is not in the range x>=0.1"),
+        (("run", "--out", ""), "'--out': it is empty. Name a file or folder"),
+        (("run", "--resume", "out", "--seed", "1"), "--max-requests, --ready-for, --format, -q and -v."),
+        (("run", "-q", "-v"), "--quiet and --verbose exclude each other"),
+        (("baseline", "out", "--expires", "soon"), "'soon' is no day. Write YEAR-MONTH-DAY"),
+        (("baseline", "out", "--expires", "2020-01-01"), "--expires 2020-01-01 is over"),
+        (("baseline", "out", "--owner", " "), "--owner must name somebody"),
+        (("explain", "SCOPE.SWITCH.ON"), "Did you mean job-token-scope.switch.on"),
+        (("run", "--minutes", "soon"), "'soon' is not a valid number"),
         (("run", "target.yaml"), "--target target.yaml"),
         (("run", "--area", "approvals"), "There is no area 'approvals'"),
         (("run", "--requirement", "job-token-scope.switch.onn"), "Did you mean job-token-scope.switch.on"),
@@ -77,6 +87,13 @@ def test_a_wrong_call_ends_with_4_and_says_what_is_wrong(
         ("base_url: http://x.example\nactors: {}\nfixtures: {}\nlimts: {}", "Did you mean 'limits'"),
         ("base_url: http://x.example\nactors: {}\nfixtures: {}\nlimits: {settle_seconds: .inf}", "the number inf"),
         ("base_url: http://x.example\nactors: {}\nfixtures: {}\nlimits: {timeout_seconds: .nan}", "the number nan"),
+        (f"{EMPTY}limits: {{requests_per_second: 1.0e-9}}", "less than the minimum of 0.1"),
+        (f"{EMPTY}limits: {{timeout_seconds: 1.0e+15}}", "greater than the maximum of 3600"),
+        (f"{EMPTY}scope: []", "at scope: an empty list stands here. Write what belongs there, or leave"),
+        ("base_url: http://x.example\nactors: {owner: {token: ''}}", "owner.token: an empty text stands here"),
+        (f"{EMPTY}scope: [integrations, integrations]", "at scope: 'integrations' stands here twice"),
+        (f"{EMPTY}edition: premium", "'premium' is unknown. Known are: enterprise, community, unknown"),
+        (f"{EMPTY}certificates: 3", "a number stands here, and true or false or a text is needed"),
         ("", "nothing stands here"),
         ("base_url: http://x.example\nactors:\n\towner: {token: t}", "there is a tab"),
         ("base_url: x.example:80\nactors: {}\nfixtures: {}", "looks like https://"),

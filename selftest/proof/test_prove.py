@@ -174,3 +174,20 @@ def test_a_gap_fails_the_proof_and_is_named_in_every_output(
     assert sum(map(len, lists)) == 1
     assert named in next(filter(None, lists))
     assert named in (tmp_path / "proof.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "detail", "step"),
+    [
+        ("limits: rate-is-never-restored", None, "conformance explain limits.completions.window"),
+        ("limits: rate-is-never-restored", "seen for another reason than 'shows', which is", "proof/reasons.yaml"),
+        ("limits: rate-is-never-restored, breaking", None, "below 'breaking' in conformance/proof/crossings.yaml"),
+    ],
+    ids=["not seen", "seen for another reason", "crossed"],
+)
+def test_a_survivor_is_told_with_what_to_do_next(
+    name: str, detail: str | None, step: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {**ROW, "fault": name, "detail": detail, "killed": False, "by": None, "reason": None}
+    said(proof_of(row, WINDOW), tmp_path)
+    assert step in capsys.readouterr().out.partition("    next: ")[2]

@@ -13,7 +13,7 @@ from conformance.reports.facts import Facts
 from conformance.reports.history import as_html as as_page
 from conformance.reports.history import read_history
 from conformance.results.record import Outcome, Reason, RunRecord
-from selftest.reports.browser import evaluated, needs_browser
+from selftest.reports.browser import evaluated, needs_browser, printed_pages
 from selftest.reports.report_samples import EXCHANGE, SAMPLES, failed, left_open, observed, passed, planned, record
 
 if TYPE_CHECKING:
@@ -142,3 +142,10 @@ def test_the_address_keeps_the_filters(tmp_path: Path) -> None:
       return [...document.querySelectorAll('.requirements tbody tr')].filter((row) => !row.hidden).map((row) => row.id);
     """
     assert evaluated(page, shown) == ["scope.thing-3"]
+
+
+def test_nine_hundred_requirements_print_on_twelve_pages_with_what_failed(tmp_path: Path) -> None:
+    names = [f"area-{number % _AREAS}.thing-{number}.does-what-it-should" for number in range(900)]
+    checks = [failed(name, evidence=(EXCHANGE,) * 9) for name in names[:3]] + [passed(name) for name in names[3:]]
+    (page,) = render(record(*map(planned, names), checks=tuple(checks)), ["html"], tmp_path)
+    assert 2 <= printed_pages(page) <= 12

@@ -83,13 +83,15 @@ def test_unknown_fields_of_a_newer_suite_are_ignored(tmp_path: Path) -> None:
     [
         ('{"kind": "header", "form": 9, "suite": "3.0.0"}\n', "has form 9; .* It was written by suite 3.0.0"),
         ('{"kind": "header", "form": 9}\n', "It was written by suite unknown"),
-        ("", "its first line is no header"),
+        ("", "is empty: the run ended before it wrote anything"),
+        ("\x1f\x08\x00", "is packed. Unpack it first"),
+        ("PK\x03\x04", "is packed. Unpack it first"),
         ("<html>\n", "its first line is no header"),
         ("[1, 2]\n", "its first line is no header"),
         ('{"kind": "header", "form": 2}\n', "is damaged: TypeError"),
         ("[" * 100_000 + "\n", "its first line is no header"),
     ],
-    ids=["newer", "newer and silent", "empty", "a page", "a list", "no header at all", "nested"],
+    ids=["newer", "newer and silent", "empty", "of gzip", "of zip", "a page", "a list", "no header at all", "nested"],
 )
 def test_an_invalid_record_is_refused_with_one_message(content: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / "results.jsonl"

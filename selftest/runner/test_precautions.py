@@ -7,6 +7,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -29,7 +31,7 @@ from conformance.target import Profile, load_profile
 from conformance.target.embedded import prepared_service, profile_of
 from conformance.target.ledger import Content, begun
 from conformance.target.spots import Spot, Spots
-from selftest.conftest import VERSION, in_a_test, lacking
+from selftest.conftest import VERSION, in_a_test, lacking, run_conformance
 from selftest.processes import started, wait_for_checks
 from selftest.reads import everything_read
 
@@ -167,6 +169,31 @@ def test_a_signal_ends_a_run_with_its_report_and_all_changes_undone(
     assert word in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_run_that_is_interrupted_again_and_again_still_tells_what_it_left(tmp_path: Path, workers: str) -> None:
+    service = prepared_service(version=VERSION, worlds=2)
+    with EmbeddedServer(service, latency_ms=20) as server:
+        data = profile_of(service, server.base_url, VERSION)
+        (tmp_path / "target.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
+        profile = load_profile(tmp_path / "target.yaml")
+        before = [everything_read(profile.in_world(number)) for number in range(2)]
+        process = started("run", *FEW, *LISTS, "--workers", workers, cwd=tmp_path)
+        wait_for_checks(tmp_path / "out" / "results.jsonl", process)
+        for _ in range(10):
+            process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.1)
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == ExitCode.INTERRUPTED, out + err
+        assert "Plugg" not in err
+        assert "Report: out" in out
+        footer = read_record(tmp_path / "out" / "results.jsonl").footer
+        assert footer is not None
+        assert all("conformance restore" in text for text in footer.left)
+        run_conformance("restore", "out", cwd=tmp_path)
+        assert [everything_read(profile.in_world(number)) for number in range(2)] == before
+
+
 def killed_in_the_middle(folder: Path) -> None:
     process = started("run", *FEW, *LISTS, cwd=folder)
     wait_for_checks(folder / "out" / "results.jsonl", process)
@@ -290,10 +317,11 @@ def test_an_unreadable_ledger_does_not_keep_others_from_being_used(
     (tmp_path / "ledger-0.jsonl").write_text('{"stays": "cut off before its header"}\n', encoding="utf-8")
     begun(tmp_path / "ledger-1.jsonl", {"run": "run", "base_url": profile.base_url, "world": 0})
     with (tmp_path / "ledger-1.jsonl").open("a", encoding="utf-8") as stream:
-        stream.write('{"stays": "an export", "level": "group", "number": 1, "iid": null}\n')
+        for number in (2, 1):
+            stream.write(f'{{"stays": "an export", "level": "group", "number": {number}, "iid": null}}\n')
     outcome = conformance("restore", ".", "--target", "target.yaml")
     assert outcome.code == ExitCode.INCOMPLETE, outcome.text
-    assert "left: an export of group 1" in outcome.out
+    assert "left: an export of group 1, 2\n" in outcome.out
     assert "ledger-0.jsonl is not a ledger of this version of the suite. Put it back later" in outcome.out
 
 

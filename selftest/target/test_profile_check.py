@@ -221,6 +221,16 @@ def test_a_deleted_fixture_is_named_and_keeps_no_run_from_starting(right: dict[s
     assert "run provision again" in finding.detail
 
 
+@pytest.mark.parametrize("name", ["project", "group"])
+def test_the_first_project_and_group_must_be_there_or_no_run_starts(right: dict[str, Any], name: str) -> None:
+    """What fails would be the profile's fault: each call to them would be answered with 404."""
+    data = copy.deepcopy(right)
+    data["fixtures"][name] = {"id": NOBODYS, "path": "deleted/deleted"}
+    profile = profile_from(data, "the profile")
+    with Client(profile.client_settings()) as client, pytest.raises(TargetError, match=rf"fixtures\.{name} "):
+        doubts(profile, client, Options())
+
+
 #: Values that only a write can check: `target --check` names them, and they keep no run from starting.
 TRIED: tuple[tuple[str, Any, str, State], ...] = (
     ("fixtures.integrations[0].slug", "no-such-integration", "", State.CONTRADICTED),

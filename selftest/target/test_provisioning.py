@@ -267,6 +267,25 @@ def test_without_labels_and_milestones_a_relation_with_objects_is_found_by_an_ex
     assert "objects" not in exported
 
 
+@pytest.mark.parametrize(
+    ("status", "relation"),
+    [
+        ([{"relation": "milestones", "status": 1}, {"relation": "badges", "status": 1}], "milestones"),
+        ([{"relation": "badges", "status": 1, "batches": [{"objects_count": 2}]}], "badges"),
+        ([{"relation": "badges", "status": 1}], None),
+        ([], "labels"),
+    ],
+    ids=["only milestones", "neither labels nor milestones", "no objects", "never finished"],
+)
+def test_the_relation_of_an_export_is_one_that_an_export_shows(status: list[Any], relation: str | None) -> None:
+    def shown(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        is_status = path.endswith("/export_relations/status")
+        return Answer(200, status) if is_status else way(token, method, path, query, body)
+
+    bench = Bench(alter=changed(shown), patience=0)
+    assert bench.profile(bench.provision())["fixtures"]["export_group"].get("relation") == relation
+
+
 def test_a_merge_request_that_was_renamed_has_its_last_title_in_the_profile(whole: tuple[Bench, Provisioned]) -> None:
     fixtures = whole[0].profile(whole[1])["fixtures"]
     assert fixtures["second_merge_request"]["title"].endswith("second merge request, R&D")

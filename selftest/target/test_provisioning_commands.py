@@ -155,3 +155,32 @@ def test_secrets_in_a_profile_are_moved_to_the_file_that_it_names(
     assert filled.code == 0, filled.text
     assert token in (tmp_path / "keys" / "start.env").read_text(encoding="utf-8")
     assert token not in filled.out
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("notes of mine\n", "no profile"),
+        ("base_url: http://me:pass@elsewhere.test/\nactors: {}\n", "the profile of http://elsewhere.test."),
+    ],
+)
+@pytest.mark.parametrize("way", ["--admin-token-file", "--with"])
+def test_a_file_that_is_no_profile_of_the_target_is_not_written_over(
+    conformance: Callable[..., Outcome], tmp_path: Path, text: str, what: str, way: str
+) -> None:
+    (tmp_path / "mine.yaml").write_text(text)
+    (tmp_path / "admin.token").write_text("glpat-of-the-admin")
+    made = conformance("provision", "--base-url", "http://127.0.0.1:1", way, "admin.token", "--out", "mine.yaml")
+    assert (made.code, f"mine.yaml is there, and is {what}" in made.err) == (4, True), made.text
+    assert (tmp_path / "mine.yaml").read_text() == text
+    assert not (tmp_path / "mine.secrets.env").exists()
+
+
+def test_what_was_added_to_a_profile_stays_if_its_address_ends_with_a_slash(
+    conformance: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    with serving() as (service, base_url):
+        (tmp_path / "admin.token").write_text(service.administrator.token)
+        (tmp_path / "mine.yaml").write_text(f"base_url: {base_url}/api/v4/\nactors: {{}}\nlimits: {{page_walk: 77}}\n")
+        conformance("provision", "--base-url", base_url, "--admin-token-file", "admin.token", "--out", "mine.yaml")
+    assert load_profile(tmp_path / "mine.yaml").limits.page_walk == 77

@@ -88,7 +88,7 @@
   }
   let opened = [];
   addEventListener("beforeprint", () => {
-    opened = [...document.querySelectorAll("details:not([open]):not(.tests, .others, .profile)")];
+    opened = [...document.querySelectorAll("details.gap:not([open])")];
     for (const block of opened) block.open = true;
   });
   addEventListener("afterprint", () => { for (const block of opened) block.open = false; });

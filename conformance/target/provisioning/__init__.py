@@ -53,6 +53,8 @@ class Order:
     prefix: str = PREFIX
     at_once: int = 1
     """How many calls may run in parallel."""
+    looks_at_exports: bool = True
+    """Whether the export groups are exported, to see which relations an export has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +92,8 @@ def provision(order: Order, calls: Calls, secrets: Secrets, tell: Tell = lambda 
         (together[0][0], [step for _, steps in together for step in steps])
         for together in zip(*(world.stages() for world in worlds), strict=True)
     ]
+    if order.looks_at_exports:
+        stages.append(("exports", [world.look_at_export for world in worlds]))
     first = worlds[0]
     found: dict[str, dict[str, Any]] = {}
     refused: dict[str, str] = {}

@@ -120,7 +120,7 @@ class MadeFile(Made):
         """Append to a file; raise UsageError when it cannot be used."""
         super().__init__()
         self._base_url = base_url
-        self._file, self._is_new = file, not file.exists()
+        self.file, self._is_new = file, not file.exists()
         try:
             self._stream = file.open("a", encoding="utf-8")
         except OSError as error:
@@ -134,7 +134,7 @@ class MadeFile(Made):
     def close(self) -> None:
         """Close the file; delete it if it is new and empty."""
         self._stream.close()
-        _remove_if_empty(self._file, is_new=self._is_new)
+        _remove_if_empty(self.file, is_new=self._is_new)
 
 
 def _remove_if_empty(file: Path, *, is_new: bool) -> None:

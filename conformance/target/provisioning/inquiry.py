@@ -91,27 +91,29 @@ def is_on(calls: Calls, token: str, path: str, name: str) -> bool:
     return value is True or (isinstance(value, dict) and value.get("value") is True)
 
 
-def exported_relation(calls: Calls, token: str, group: int) -> str | None:
-    """Export a group in batches, and return the finished relation with the most objects; None if none has any."""
+def exported_relations(calls: Calls, token: str, group: int) -> Mapping[str, int] | None:
+    """Export a group in batches; return the finished relations with the number of their objects, 0 if unknown.
+
+    Return None when no export was accepted, or no relation finished in time.
+    """
     path = f"/groups/{group}/export_relations"
     if not calls.send(token, "POST", path, {"batched": True}).is_served:
         return None
-
-    objects: dict[str, int] = {}
+    found: dict[str, int] = {}
 
     def ended() -> Entry | None:
-        entries = records_of(calls.get(token, f"{path}/status").body)
-        objects.update({str(entry["relation"]): count for entry in entries if (count := _objects_of(entry))})
-        return objects if objects and all(entry.get("status") in _ENDED for entry in entries) else None
+        entries = [entry for entry in records_of(calls.get(token, f"{path}/status").body) if entry.get("relation")]
+        finished = (entry for entry in entries if entry.get("status") == _FINISHED)
+        found.update({str(entry["relation"]): _objects_of(entry) for entry in finished})
+        return found if found and all(entry.get("status") in _ENDED for entry in entries) else None
 
-    calls.until(ended)  # one that never ends need not be the one with most objects
-    return max(sorted(objects), key=objects.__getitem__, default=None)
+    calls.until(ended)  # some relations may never end
+    return found or None
 
 
 def _objects_of(entry: Entry) -> int:
-    """Return how many objects the batches of a relation have; none if it has no name, is unfinished or in one piece."""
-    batches = entry.get("batches") if entry.get("relation") and entry.get("status") == _FINISHED else None
-    counts = [batch.get("objects_count") for batch in batches or () if isinstance(batch, dict)]
+    """Return how many objects the batches of a relation have; none if it is in one piece."""
+    counts = [batch.get("objects_count") for batch in entry.get("batches") or () if isinstance(batch, dict)]
     return sum(count for count in counts if isinstance(count, int))
 
 

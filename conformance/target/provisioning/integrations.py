@@ -184,6 +184,9 @@ def described_by(trial: Trial, kinds: Iterable[Kind]) -> tuple[dict[str, dict[st
         except RefusedError as error:
             refused[kind.slug] = str(error)
             continue
+        except KeyboardInterrupt:  # it may be set up
+            trial.calls.remove(trial.token, f"{trial.path}/{kind.slug}")
+            raise
         if described is not None:
             found[kind.slug] = described
     return found, refused

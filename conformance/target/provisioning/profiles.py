@@ -61,15 +61,27 @@ def _actors(world: World, hide: Hide) -> Data:
     return found
 
 
+def exported_relation(world: World) -> tuple[str, Sequence[str]] | None:
+    """Return the relation whose files are looked into, and what they hold; None if an export shows none with objects.
+
+    If nobody saw an export, it is the first of which the group has any.
+    """
+    made = {name: titles for name, titles in (("labels", world.labels), ("milestones", world.milestones)) if titles}
+    seen = world.exported
+    fitting = (name for name in made if seen is None or name in seen)
+    most = max(sorted(seen), key=seen.__getitem__) if seen and any(seen.values()) else None
+    relation = next(fitting, most)
+    return (relation, sorted(made.get(relation, ()))) if relation else None
+
+
 def _exported(world: World) -> dict[str, Data]:
-    """Return, by group, the relation whose files are looked into, and what they hold; nothing if none has objects."""
-    held = {"labels": world.labels, "milestones": world.milestones}
-    relation = next((name for name, titles in held.items() if titles), None)
+    """Return, by group, the relation whose files are looked into, and what they hold."""
+    relation, objects = exported_relation(world) or (None, ())
     if relation is None:
-        return {"export_group": {"relation": world.exported_relation}} if world.exported_relation else {}
+        return {}
     inside = {"objects": sorted(world.inner_labels)} if relation == "labels" and world.inner_labels else {}
     return {
-        "export_group": {"relation": relation, "objects": sorted(held[relation])},
+        "export_group": {"relation": relation, **({"objects": objects} if objects else {})},
         "inner_export_group": inside,
     }
 

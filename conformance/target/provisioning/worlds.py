@@ -23,7 +23,7 @@ from conformance.target.provisioning.calls import (
 )
 from conformance.target.provisioning.contents import SIGNS, Contents
 from conformance.target.provisioning.draft import PATHS
-from conformance.target.provisioning.inquiry import exported_relation, is_on
+from conformance.target.provisioning.inquiry import exported_relations, is_on
 
 if TYPE_CHECKING:
     from conformance.target.provisioning.blueprint import BotToken, Names, Place, Protection
@@ -62,8 +62,8 @@ class World:
     labels: list[str] = field(default_factory=list)
     inner_labels: list[str] = field(default_factory=list)
     milestones: list[str] = field(default_factory=list)
-    exported_relation: str | None = None
-    """A relation with objects that is neither labels nor milestones; found only where a group has none of these."""
+    exported: Mapping[str, int] | None = None
+    """How many objects each relation in a finished export of the export group has; None if nobody saw one."""
     completions: dict[str, str] = field(default_factory=dict)
     """By fixture, the path of the project whose code completion is in the state that the fixture needs."""
     rules_shown: dict[str, bool] = field(default_factory=dict)
@@ -133,8 +133,13 @@ class World:
                     *(self._step(name, self._completion, name, place) for name, place in plan.completions.items()),
                 ],
             ),
-            ("an exported relation", [self._step("relation of export_group", self._exported_relation)]),
         )
+
+    def look_at_export(self) -> None:
+        """Export the export group, and keep the relations that it has there."""
+        if "export_group" in self.groups:
+            owner, group = self.people["owner"].token, self.groups["export_group"]["id"]
+            self.exported = exported_relations(self.calls, owner, int(group))
 
     def _step(self, name: str, make: Callable[..., None], *arguments: Any) -> Step:
         """Return a step that records a refusal and continues without the thing."""
@@ -328,12 +333,6 @@ class World:
         # A text of two lines must stay on one line of the export file.
         text = {"description": 'Made for a "conformance" run.\nIt holds nothing.'}
         self.milestones.append(self._in_group("export_group", "milestones", "title", title, text, {}))
-
-    def _exported_relation(self) -> None:
-        """Where a group takes neither labels nor milestones, find out which relation of its export has objects."""
-        if not (self.labels or self.milestones):
-            group, owner = self.groups["export_group"]["id"], self.people["owner"].token
-            self.exported_relation = exported_relation(self.calls, owner, int(group))
 
     def _ask_for_password(self) -> None:
         """Make a project ask approvers for their passwords, with whichever call and name the target has."""
