@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,6 +35,18 @@ def visible(text: object) -> str:
 def _escaped(match: re.Match[str]) -> str:
     code = ord(match.group())
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"  # noqa: PLR2004 - two hexadecimal digits
+
+
+def as_json(value: object) -> str:
+    """Return a value of an answer as JSON, for messages. A text stays as it is written; what JSON lacks is a text."""
+    try:
+        return json.dumps(value, ensure_ascii=False, default=_plain)
+    except TypeError:  # a key that JSON has not
+        return str(value)
+
+
+def _plain(value: object) -> object:
+    return sorted(value, key=str) if isinstance(value, Collection) else str(value)
 
 
 def clip(text: object, limit: int) -> str:

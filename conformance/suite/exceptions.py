@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from conformance.http.redaction import REDACTION, beginning
 from conformance.results.record import Outcome, Reason
+from conformance.results.text import as_json
 
 if TYPE_CHECKING:
     from conformance.http.exchange import Exchange
@@ -30,7 +31,9 @@ class Violation(AssertionError):  # noqa: N818 - the word of the reports
     @classmethod
     def of_change(cls, what: str, before: Any, after: Any, *exchanges: Exchange) -> Self:
         """Say that something is not as it was before, and of both values what differs."""
-        was, now = (REDACTION.text(str(value)) for value in _differing(before, after))
+        was, now = (
+            REDACTION.text(value if isinstance(value, str) else as_json(value)) for value in _differing(before, after)
+        )
         pairs = enumerate(zip(was, now, strict=False))
         same = next((at for at, (one, other) in pairs if one != other), min(len(was), len(now)))
         if same > _SHOWN_BEFORE and max(len(was), len(now)) > _SHOWN:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.http.bodies import json_in, records_of
+from conformance.results.text import as_json
 from conformance.target.readings import NAMES_IN_PAIRS
 from conformance.target.spots import Spots, ordered, value_at
 
@@ -109,7 +110,7 @@ def _is_same(place: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> b
 
 
 def _listed(says: Mapping[str, Any], names: list[str]) -> str:
-    return ", ".join(f"{name} = {json.dumps(says[name])}" for name in names)
+    return ", ".join(f"{name} = {as_json(says[name])}" for name in names)
 
 
 def _said(kind: Record, record: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from conformance.contract.bundle import resolve
 from conformance.http.bodies import json_in, records_of
 from conformance.http.exchange import NOT_THERE
 from conformance.results.record import ItemState, Reason
+from conformance.results.text import as_json
 from conformance.suite.absences import OperationAbsent
 from conformance.suite.arrange import Place
 from conformance.suite.context import NotTested, Unmet, Violation, current_run, current_test
@@ -220,8 +221,8 @@ class ItemUnderTest:
         """Expect that the record shows a value that was sent, within the time the target has to settle."""
         must_settle(
             lambda: self.shows(prepared, answer, value),
-            f"{self.change.shown_as} telling {value}, as it was sent",
-            lambda: f"{self.change.shown_as} telling {self.shown(prepared, answer)}",
+            f"{self.change.shown_as} telling {as_json(value)}, as it was sent",
+            lambda: f"{self.change.shown_as} telling {as_json(self.shown(prepared, answer))}",
         )
 
     def is_locked(self, prepared: Arranged) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
 from conformance.http.bodies import ABSENT
+from conformance.results.text import as_json
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import LONGEST_PAGE, Caller
 from conformance.suite.per_run import PerRun
@@ -68,9 +68,9 @@ class Difference:
         if self.before is None or self.after is None:
             return f"{self.entry!r} has {'come' if self.before is None else 'gone'}"
         if not isinstance(self.before, dict):
-            return f"{self.entry!r} is {json.dumps(self.after)} after {json.dumps(self.before)}"
+            return f"{self.entry!r} is {as_json(self.after)} after {as_json(self.before)}"
         names = [name for name, value in self.before.items() if self.after.get(name) != value]
-        told = (f"{name} = {json.dumps(self.after.get(name))} after {json.dumps(self.before[name])}" for name in names)
+        told = (f"{name} = {as_json(self.after.get(name))} after {as_json(self.before[name])}" for name in names)
         return f"{self.entry!r}: {', '.join(told)}"
 
 

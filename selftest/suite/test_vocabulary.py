@@ -178,12 +178,12 @@ def test_a_state_that_cannot_be_read_is_not_unchanged(maintainer: Any) -> None:
         (
             {number: {"name": f"rule {number}", "users": [number]} for number in range(40)},
             {number: {"name": f"rule {number}", "users": [number % 39]} for number in range(40)},
-            "{39: {'users': [39]}}",
-            "{39: {'users': [0]}}",
+            '{"39": {"users": [39]}}',
+            '{"39": {"users": [0]}}',
         ),
-        ({"kept": 1, "gone": 2}, {"kept": 1, "new": 3}, "{'gone': 2}", "{'new': 3}"),
+        ({"kept": 1, "gone": 2}, {"kept": 1, "new": 3}, '{"gone": 2}', '{"new": 3}'),
         (list(range(1000, 1200)), list(range(1000, 1201)), "196, 1197, 1198, 1199]", "196, 1197, 1198, 1199, 1200]"),
-        ({"one": 1}, None, "{'one': 1}", "None"),
+        ({"one": 1}, None, '{"one": 1}', "null"),
     ],
 )
 def test_of_a_state_that_changed_what_differs_is_shown_however_long_it_is(

@@ -19,7 +19,7 @@ from conformance.suite.derived import (
     is_known,
     takes_part,
 )
-from conformance.suite.expectations import Answer, given, must
+from conformance.suite.expectations import Answer, as_json, given, must
 from conformance.suite.steady import says_the_same
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def test_another_name_of_an_operation_comes_to_the_same_for_everybody(
             expected, actual = outcome(newer, name), outcome(older, name)
             with held_against([SAME[operation.id]], go_on=True):
                 is_same = says_the_same(actual, expected, partial(outcome, newer, name))
-                must(is_same, f"for {name} the same as {original.label}: {expected}", str(actual))
+                must(is_same, f"for {name} the same as {original.label}: {as_json(expected)}", as_json(actual))
 
 
 def are_refused(newer: Arranged, older: Arranged, names: list[str]) -> bool:

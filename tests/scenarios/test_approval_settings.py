@@ -25,6 +25,7 @@ from conformance.suite.arrange.approval_settings import (
 )
 from conformance.suite.expectations import (
     Path,
+    as_json,
     given,
     left_to_others,
     must,
@@ -204,11 +205,15 @@ def test_selective_removals_beside_kept_approvals_are_noted(beside: str, setting
     answer = settings.change(**{SELECTIVE: True, COMMITTER: not before})
     after = settings.values()
     with verifies("errors.refusal.changes-nothing"):  # and not even a part of it
-        must(answer.is_served or after[COMMITTER] is before, f"{COMMITTER} = {before}", "refused, and another value")
+        must(
+            answer.is_served or after[COMMITTER] is before,
+            f"{COMMITTER} = {as_json(before)}",
+            "refused, and another value",
+        )
     observe(
         beside,
         f"beside {RETAIN} = true, {SELECTIVE} = true is answered {answer.status}; after that "
-        f"{RETAIN} is {after[RETAIN]} and {SELECTIVE} is {after[SELECTIVE]}",
+        f"{RETAIN} is {as_json(after[RETAIN])} and {SELECTIVE} is {as_json(after[SELECTIVE])}",
     )
 
 
@@ -225,7 +230,12 @@ def test_the_answer_to_an_update_of_a_group_shows_what_was_sent(group_settings: 
             entry = body.get(name) if isinstance(body, dict) else None
             shown = entry.get("value") if isinstance(entry, dict) else entry
             wanted = stored[name] if is_up_to_service else value
-            must(shown is wanted, f"{name} with the value {wanted}", f"the value {shown!r}", answer.exchange)
+            must(
+                shown is wanted,
+                f"{name} with the value {as_json(wanted)}",
+                f"the value {as_json(shown)}",
+                answer.exchange,
+            )
             with verifies("approval-settings.group.update.leaves-unsent", go_on=True):
                 must_show_the_rest(answer, stored, but=(name, *MOVES_WITH.get(name, ())))
             while others:  # a second read by a caller who has read before
@@ -237,7 +247,7 @@ def must_show_the_rest(answer: Answer, stored: dict[str, bool], *, but: tuple[st
     wanted = {name: value for name, value in stored.items() if name not in but}
     entries = {name: answer.json.get(name) for name in wanted}
     shown = {name: entry.get("value") if isinstance(entry, dict) else entry for name, entry in entries.items()}
-    must(shown == wanted, f"the other settings with {wanted}", str(shown), answer.exchange)
+    must(shown == wanted, f"the other settings with {as_json(wanted)}", as_json(shown), answer.exchange)
 
 
 @at_both_places(
@@ -285,7 +295,7 @@ def test_each_setting_can_be_sent_alone_and_leaves_the_others(
         rest = {name: value for name, value in found.items() if name not in together}
         if together and settings.change(**together).is_served:
             values = {name: value for name, value in settings.values().items() if name in rest}
-            must(values == rest, f"after {together}: {rest}", str(values))
+            must(values == rest, f"after {as_json(together)}: {as_json(rest)}", as_json(values))
         change_one_by_one(settings, settings.moves())
         # Whether selective removals can be switched on is up to the service.
         if {RETAIN, SELECTIVE} <= {*settings.free()} and settings.change(**{RETAIN: False}).is_served:
@@ -308,7 +318,7 @@ def must_keep_the_others(name: str, before: dict[str, bool], after: dict[str, bo
     may_move = {name, *MOVES_WITH.get(name, ())}
     others = {other: kept for other, kept in before.items() if other not in may_move}
     found = {other: after.get(other) for other in others}
-    must_be_as_before(f"after {name} = {value}, the other settings", others, found)
+    must_be_as_before(f"after {name} = {as_json(value)}, the other settings", others, found)
 
 
 @at_both_places(
@@ -329,14 +339,14 @@ def test_several_settings_are_updated_together(several: str, settings: Settings)
             written.change_with_charset(**wanted).given_served()
             shown = settings.values()
             found = {name: shown[name] for name in names}
-            must(found == wanted, f"{wanted}", f"{found}")
+            must(found == wanted, as_json(wanted), as_json(found))
         # All that exclude each other in no sentence, at once; whether others exclude each other is open.
         shown = settings.values()
         beside = (REAUTHENTICATION,) if shown[SELECTIVE] else (REAUTHENTICATION, RETAIN)
         together = {name: not shown[name] for name in settings.free() if name in (*names, *beside)}
         if any(written.change(**together).is_served for written in (named, settings)):
             found = {name: value for name, value in settings.values().items() if name in together}
-            must(found == together, f"{together}", f"{found}")
+            must(found == together, as_json(together), as_json(found))
 
 
 @at_both_places(

@@ -24,7 +24,7 @@ from conformance.suite.arrange.approval_settings import (
     of_group,
     of_project,
 )
-from conformance.suite.expectations import Caller, given, must, must_be_as_before, named_otherwise, verifies
+from conformance.suite.expectations import Caller, as_json, given, must, must_be_as_before, named_otherwise, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -129,11 +129,12 @@ class ApprovalSettings(Model):
         wanted = self.model[place]
         if (place, setting) in STORED:
             with verifies(STORED[place, setting]):
-                must(shown[setting] is wanted[setting], f"{setting} = {wanted[setting]}", f"{shown[setting]}")
+                told, sent = shown[setting], wanted[setting]
+                must(told is sent, f"{setting} = {as_json(sent)}", as_json(told))
         others = {name: wanted[name] for name in wanted if name not in (setting, *COMPANIONS.get(setting, ()))}
         with verifies(LEAVES_UNSENT[place]):
             found = {name: shown.get(name) for name in others}
-            must_be_as_before(f"after {setting} = {wanted[setting]}, the other settings", others, found)
+            must_be_as_before(f"after {setting} = {as_json(wanted[setting])}, the other settings", others, found)
 
 
 @pytest.fixture

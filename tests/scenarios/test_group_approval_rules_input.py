@@ -20,7 +20,7 @@ from conformance.suite.arrange.approval_rules import (
     standings,
 )
 from conformance.suite.arrange.reviews import Rule, numbers, rule_in, user_id
-from conformance.suite.expectations import Caller, Path, must, observe, verifies
+from conformance.suite.expectations import Caller, Path, as_json, must, observe, verifies
 
 OBJECT = {UNHEARD_OF: 1}
 
@@ -69,7 +69,7 @@ def test_an_object_in_place_of_a_list_gives_nobody_a_say(
             must_be_dropped_or_refused(answer, made)
             for shown in made:
                 named = {name: numbers(shown, name) for name in ("users", "groups")}
-                must(not any(named.values()), "nobody named", str(named))
+                must(not any(named.values()), "nobody named", as_json(named))
     before = standing(rule_in(empty))
     with verifies("group-approval-rules.update.approvers-are-lists"):
         for parameter, value in sent.items():

@@ -15,6 +15,7 @@ from conformance.suite.expectations import (
     Answer,
     Caller,
     Path,
+    as_json,
     given,
     left_to_others,
     must,
@@ -71,10 +72,12 @@ def may_come_in_batches_by_path(export: Export, group: Fixture) -> None:
             own = export.own(export.settled(before, batched=True))
             if own.get("status") == FINISHED:
                 with verifies("group-relations-export.schedule.in-batches", go_on=True):
-                    must(own.get("batched") is True, f"batched = true of {export.relation}", f"{own.get('batched')!r}")
+                    must(
+                        own.get("batched") is True, f"batched = true of {export.relation}", as_json(own.get("batched"))
+                    )
                     shown = by_its_path.own()  # none if such a status cannot be read, which other tests report
                     told = shown.get("batched", True)
-                    must(told is True, f"batched = true of {export.relation} by the path as well", f"{told!r}")
+                    must(told is True, f"batched = true of {export.relation} by the path as well", as_json(told))
 
 
 def test_an_export_in_one_piece_shows_no_batched_entry(export: Export) -> None:
@@ -84,7 +87,7 @@ def test_an_export_in_one_piece_shows_no_batched_entry(export: Export) -> None:
     entries = export.ended_anew(before, answer, batched=False)
     with verifies("group-relations-export.schedule.unbatched"):
         own = next((entry for entry in entries if entry.get("relation") == export.relation), {})
-        must(own.get("batched") is False, f"batched = false of {export.relation}", f"{own.get('batched')!r}")
+        must(own.get("batched") is False, f"batched = false of {export.relation}", as_json(own.get("batched")))
 
 
 def test_an_export_can_be_scheduled_without_saying_in_which_form(export: Export) -> None:
@@ -199,7 +202,10 @@ def test_the_status_of_one_relation_shows_no_other(export: Export, export_group:
                 if isinstance(entry, dict) and entry.get("updated_at") == whole.get("updated_at"):
                     in_batches = entry.get("batched")
                     must(
-                        in_batches is True, "batched = true, as in the whole status", f"{in_batches!r}", answer.exchange
+                        in_batches is True,
+                        "batched = true, as in the whole status",
+                        as_json(in_batches),
+                        answer.exchange,
                     )
 
 

@@ -29,6 +29,7 @@ from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import (
     Answer,
     Caller,
+    as_json,
     does_not_apply,
     given,
     given_field,
@@ -398,7 +399,7 @@ def test_two_groups_that_are_exported_at_once_have_files_of_their_own(
             must(is_batched, f"batched = true of {other.path} beside another export in one piece, as alone", "false")
     with verifies("group-relations-export.schedule.unbatched", go_on=True):
         told = export.own(export.anew(export.quiet(), before)).get("batched", False)  # beside an older entry, if any
-        must(told is False, f"batched = false of {export.relation} beside another export in batches", f"{told!r}")
+        must(told is False, f"batched = false of {export.relation} beside another export in batches", as_json(told))
     with verifies("group-relations-export.download.belongs-to-its-group"):
         file = export.download().given_served()
         lost = missing_in(file, texts)

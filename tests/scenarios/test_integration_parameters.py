@@ -34,6 +34,7 @@ from conformance.suite.context import Unmet, Violation, current_run
 from conformance.suite.expectations import (
     Caller,
     Path,
+    as_json,
     given,
     left_to_others,
     must,
@@ -288,7 +289,7 @@ def refuses_wrong(
     after = {name: shown(caller, path, slug, name) for name in names}
     are_refused = all(answer.exchange.is_refusal for answer in odd)
     for name in names:
-        must(kind.wrong not in after[name], f"{name} refused or not stored", f"{name} = {kind.wrong!r} is shown")
+        must(kind.wrong not in after[name], f"{name} refused or not stored", f"{name} = {as_json(kind.wrong)} is shown")
         if are_refused:
             is_same = after[name] == before[name]
             must(is_same, f"{name} as before the refusal: {before[name]}", f"{name} = {after[name]}")
@@ -362,7 +363,7 @@ def test_a_parameter_with_a_closed_list_takes_each_of_its_values_and_no_others(
             must(NO_CHOICE not in after, f"{name} refused or not stored", f"{name} = {NO_CHOICE} is shown")
             if odd.exchange.is_refusal:
                 kept = {each: shown(maintainer, path, slug, each) for each in looked_at}
-                must(kept == before, f"all as before the refusal: {before}", str(kept))
+                must(kept == before, f"all as before the refusal: {as_json(before)}", as_json(kept))
             part = choice.allowed[0][:-1]  # so that a search in the words of the list finds the value
             set_up(maintainer, path, integration, **{name: part}).must_not_break()
             after = shown(maintainer, path, slug, name)
@@ -483,4 +484,4 @@ def must_default(
             found = shown(caller, path, slug, name)
             given(bool(found), f"{slug} does not show {name}")
             others = [value for value in found if value not in (wanted, None, "")]
-            must(not others, f"{name} = {wanted!r}", f"{name} = {others}")
+            must(not others, f"{name} = {as_json(wanted)}", f"{name} = {as_json(others)}")

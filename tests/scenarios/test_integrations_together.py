@@ -35,6 +35,7 @@ from conformance.suite.expectations import (
     Answer,
     Caller,
     Path,
+    as_json,
     given,
     left_to_others,
     must,
@@ -263,7 +264,7 @@ def test_integrations_of_several_kinds_have_the_defaults(
 
 def must_be_unless_blank(name: str, wanted: str | bool, slug: str, value: object) -> None:  # noqa: FBT001 - a value
     """Expect a default; nothing may show until somebody sets it."""
-    must(value in (wanted, None, ""), f"{name} = {wanted!r} of {slug}", f"{name} = {value!r}")
+    must(value in (wanted, None, ""), f"{name} = {as_json(wanted)} of {slug}", f"{name} = {as_json(value)}")
 
 
 def defaults_of(caller: Caller, path: Path, integration: Fixture) -> dict[str, Any]:

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 from conformance.suite.arrange.job_token_scope import GROUPS, PROJECTS, Allowlist, limit_on, scope_path
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.derived import caller_named, is_known
-from conformance.suite.expectations import Answer, Caller, given, given_field, left_to_others, must, unchanged, verifies
+from conformance.suite.expectations import (
+    Answer,
+    Caller,
+    as_json,
+    given,
+    given_field,
+    left_to_others,
+    must,
+    unchanged,
+    verifies,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +78,9 @@ def test_the_entry_of_a_project_describes_it(
         for name in names if same_name else (*names, "name_with_namespace"):
             first, second = (entry.get(name) for entry in entries)
             must(
-                not first or first != second, f"another {name} for each of two projects", f"{name} = {first!r} of both"
+                not first or first != second,
+                f"another {name} for each of two projects",
+                f"{name} = {as_json(first)} of both",
             )
 
 
@@ -79,7 +91,7 @@ def must_be_of_one_project(entry: Entry) -> None:
     full_path = f"{dict(namespace or {}).get('full_path')}/{entry.get('path')}"
     must_show(entry, "path_with_namespace", full_path)
     name, long_name = str(entry.get("name")), str(entry.get("name_with_namespace"))
-    must(name in long_name, f"name_with_namespace with {name!r} in it", repr(long_name))
+    must(name in long_name, f"name_with_namespace with {as_json(name)} in it", as_json(long_name))
 
 
 def places_of(entry: Entry) -> dict[str, int]:
@@ -94,7 +106,7 @@ def places_of(entry: Entry) -> dict[str, int]:
 
 
 def must_show(entry: Entry, name: str, wanted: str) -> None:
-    must(entry.get(name) == wanted, f"{name} = {wanted!r}", f"{name} = {entry.get(name)!r}")
+    must(entry.get(name) == wanted, f"{name} = {as_json(wanted)}", f"{name} = {as_json(entry.get(name))}")
 
 
 def test_a_project_is_described_alike_on_every_list(
@@ -121,7 +133,11 @@ def test_a_project_is_described_alike_on_every_list(
                 must_show(other, name, str(one.get(name)))
             # A project without a description has none on every list, whatever entry is before it.
             for name in ("description", "default_branch"):
-                must(one.get(name) == other.get(name), f"{name} = {one.get(name)!r}", f"{name} = {other.get(name)!r}")
+                must(
+                    one.get(name) == other.get(name),
+                    f"{name} = {as_json(one.get(name))}",
+                    f"{name} = {as_json(other.get(name))}",
+                )
             numbers = [dict(entry.get("namespace") or {}).get("id") for entry in (one, other)]
             must(numbers[0] == numbers[1], f"namespace.id = {numbers[0]}", f"namespace.id = {numbers[1]}")
 
@@ -138,14 +154,14 @@ def test_the_entry_of_a_group_describes_it(
         for entry, target in zip(entries, targets, strict=True):
             must_show_the_name(entry, given_field(target, "name", str), is_inside="/" in str(target.get("path")))
         first, second = (entry.get("web_url") for entry in entries)
-        must(first != second, "another web_url for each of two groups", f"web_url = {first!r} of both")
+        must(first != second, "another web_url for each of two groups", f"web_url = {as_json(first)} of both")
 
 
 def must_show_the_name(entry: Entry, name: str, *, is_inside: bool) -> None:
     """Expect the name of a group; whether a group inside another one is also named after that one is open."""
     shown = entry.get("name")
     if is_inside:
-        must(name in str(shown), f"a name with {name!r} in it", f"name = {shown!r}")
+        must(name in str(shown), f"a name with {as_json(name)} in it", f"name = {as_json(shown)}")
     else:
         must_show(entry, "name", name)
 

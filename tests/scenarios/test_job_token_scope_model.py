@@ -25,7 +25,7 @@ from conformance.suite.arrange.job_token_scope import (
     listed_if_readable,
     scope_path,
 )
-from conformance.suite.expectations import Caller, given, must, unchanged, verifies
+from conformance.suite.expectations import Caller, as_json, given, must, unchanged, verifies
 from conformance.suite.expectations.words import settles
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ class JobTokenScope(Model):
     def compare_limit(self) -> None:
         shown = limit_of(self.reader, self.project)
         with verifies("job-token-scope.switch.on" if self.limit else "job-token-scope.switch.off"):
-            must(shown == self.limit, f"inbound_enabled = {self.limit}", f"inbound_enabled = {shown}")
+            must(shown == self.limit, f"inbound_enabled = {as_json(self.limit)}", f"inbound_enabled = {as_json(shown)}")
 
 
 def test_the_limit_stays_whoever_comes_to_the_lists_or_goes_as_the_last_one(

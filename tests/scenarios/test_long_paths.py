@@ -44,6 +44,7 @@ from conformance.suite.context import NotTested, Unmet, current_run
 from conformance.suite.derived import caller_named, is_known
 from conformance.suite.expectations import (
     Path,
+    as_json,
     given,
     left_to_others,
     must_be_as_before,
@@ -180,7 +181,7 @@ def test_a_limit_switched_by_a_long_path_shows_by_the_number(maintainer: Caller,
 
 def must_show_the_limit(caller: Caller, project: Fixture, *, on: bool) -> None:
     expected = f"inbound_enabled = {on} in {scope_path(project)}"
-    must_settle(lambda: limit_of(caller, project) is on, expected, lambda: f"inbound_enabled = {not on}")
+    must_settle(lambda: limit_of(caller, project) is on, expected, lambda: f"inbound_enabled = {as_json(not on)}")
 
 
 @pytest.mark.calls_area("approval-settings")

@@ -35,6 +35,7 @@ from conformance.suite.expectations import (
     Answer,
     Caller,
     Path,
+    as_json,
     given,
     left_to_others,
     must,
@@ -193,11 +194,11 @@ def test_an_approval_counts_in_the_rule_that_names_its_caller(
     state = state_of(maintainer, review)
     with verifies("merge-request-approvals.state.overwritten", go_on=True):
         said = state.get("approval_rules_overwritten")
-        must(said is True, "approval_rules_overwritten = true, approved or not", str(said))
+        must(said is True, "approval_rules_overwritten = true, approved or not", as_json(said))
     approved = rule_in_state(state, rule["id"]).get("approved")
     observe(
         "merge-request-approvals.state.rule.approved-follows-approvals",
-        f"approved is {approved} once as many of the rule's approvers approved as it requires",
+        f"approved is {as_json(approved)} once as many of the rule's approvers approved as it requires",
     )
     beyond = approved_beyond(maintainer, review, rule["id"], me)
     left_to_others("merge-request-approvals.approve.keeps-others", "merge-request-approvals.approve.lists-caller")

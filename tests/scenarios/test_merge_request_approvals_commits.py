@@ -26,6 +26,7 @@ from conformance.suite.expectations import (
     Answer,
     Caller,
     Path,
+    as_json,
     given,
     left_to_others,
     must,
@@ -200,7 +201,7 @@ def test_what_is_nearly_the_head_approves_nothing(
     control = approver.post(review / "approve", {"sha": head})
     with verifies("merge-request-approvals.approve.near-sha-is-refused"):
         refused.must_be_refused(beside=control)
-        must(after == before, f"approved_by as before: {before}", str(after))
+        must(after == before, f"approved_by as before: {as_json(before)}", as_json(after))
 
 
 def test_a_conflict_about_the_commit_changes_nothing(

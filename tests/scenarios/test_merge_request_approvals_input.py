@@ -20,7 +20,17 @@ from conformance.suite.arrange.reviews import (
     user_id,
     username,
 )
-from conformance.suite.expectations import Caller, Path, given, must, observe, project_path, unchanged, verifies
+from conformance.suite.expectations import (
+    Caller,
+    Path,
+    as_json,
+    given,
+    must,
+    observe,
+    project_path,
+    unchanged,
+    verifies,
+)
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
@@ -80,7 +90,7 @@ def test_no_rule_arises_from_a_creation_that_cannot_be_read(
         refused = maintainer.post(merge_request_rules, sent)
         after = maintainer.list(merge_request_rules).ids()
         refused.must_be_refused(beside=maintainer.post(merge_request_rules, right))
-        must(after == before, f"the rules as before: {before}", str(after))
+        must(after == before, f"the rules as before: {as_json(before)}", as_json(after))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +124,7 @@ def test_a_rule_stays_when_an_update_of_it_cannot_be_read(
         refused = maintainer.put(merge_request_rules / rule["id"], {**right, **wrong})
         after = essences(maintainer, merge_request_rules)
         refused.must_be_refused(beside=maintainer.put(merge_request_rules / rule["id"], right))
-        must(after == before, f"the rules as before: {before}", str(after))
+        must(after == before, f"the rules as before: {as_json(before)}", as_json(after))
 
 
 def test_an_object_in_place_of_a_list_gives_a_new_rule_no_approver(
@@ -149,7 +159,7 @@ def must_name_nobody(caller: Caller, rules: Path, **more: object) -> None:
     must_be_dropped_or_refused(answer, made)
     for rule in made:
         named = approvers_named(caller.read(rules / rule["id"]))
-        must(named == ([], []), "neither users nor groups in the new rule", str(named), answer.exchange)
+        must(named == ([], []), "neither users nor groups in the new rule", as_json(named), answer.exchange)
 
 
 def test_an_object_in_place_of_a_list_adds_no_approver_to_a_rule(

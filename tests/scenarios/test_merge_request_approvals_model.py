@@ -25,7 +25,16 @@ from conformance.suite.arrange.reviews import (
 )
 from conformance.suite.arrange.rule_lists import rules_put_back
 from conformance.suite.context import current_run
-from conformance.suite.expectations import Caller, Path, given, must, must_be_as_before, named_otherwise, verifies
+from conformance.suite.expectations import (
+    Caller,
+    Path,
+    as_json,
+    given,
+    must,
+    must_be_as_before,
+    named_otherwise,
+    verifies,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -152,16 +161,16 @@ class Approvals(Model):
         shown = settled(lambda: approvers_of(self.reader, self.places[changed]), sorted(wanted))
         with verifies(of_caller):
             holds = (who in shown) is (who in wanted)
-            must(holds, f"user {who} {'in' if who in wanted else 'not in'} approved_by", str(shown))
+            must(holds, f"user {who} {'in' if who in wanted else 'not in'} approved_by", as_json(shown))
         with verifies(of_others):
-            must(shown == sorted(wanted), f"approved_by of {sorted(wanted)}", str(shown))
+            must(shown == sorted(wanted), f"approved_by of {sorted(wanted)}", as_json(shown))
         self.moved = changed
 
     def look_around(self, moved: int) -> None:
         unmoved = sorted(self.model[1 - moved])
         other = settled(lambda: approvers_of(self.reader, self.places[1 - moved]), unmoved)
         with verifies("merge-request-approvals.approvals-are-separate"):
-            must(other == unmoved, f"approved_by of {unmoved} in the other merge request", str(other))
+            must(other == unmoved, f"approved_by of {unmoved} in the other merge request", as_json(other))
 
 
 @pytest.mark.requirements(
@@ -328,7 +337,7 @@ def compare_rule(
     number, name = (values, values) if isinstance(values, str) else values
     for requirement, field in ((number, "approvals_required"), (name, "name"), (approvers, "users")):
         with verifies(requirement):
-            must(shown[field] == expected[field], f"{field} = {expected[field]}", str(shown[field]))
+            must(shown[field] == expected[field], f"{field} = {as_json(expected[field])}", as_json(shown[field]))
 
 
 def as_essence(sent: dict[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from conformance.suite.expectations import (
     Caller,
     Listing,
     Path,
+    as_json,
     given,
     left_to_others,
     must,
@@ -99,22 +100,22 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
     copied = essence(rule_in(alone))
     with verifies("merge-request-approvals.rules.copy.name", go_on=True):
         names = [copy.get("name"), copied["name"]]
-        must(names == [original["name"]] * 2, f"name = {original['name']}, in the answer as well", str(names))
+        must(names == [original["name"]] * 2, f"name = {original['name']}, in the answer as well", as_json(names))
     with verifies("merge-request-approvals.rules.copy.users", go_on=True):
         given(user_id(approver) in original["users"], "the project rule does not name the approver")
-        must(copied["users"] == original["users"], f"users = {original['users']}", str(copied["users"]))
+        must(copied["users"] == original["users"], f"users = {original['users']}", as_json(copied["users"]))
     with verifies("merge-request-approvals.rules.copy.groups", go_on=True):
         given(approver_group.id in original["groups"], "the project rule does not name the group")
-        must(copied["groups"] == original["groups"], f"groups = {original['groups']}", str(copied["groups"]))
+        must(copied["groups"] == original["groups"], f"groups = {original['groups']}", as_json(copied["groups"]))
     with verifies("merge-request-approvals.rules.copy.approvals-required", go_on=True):
         told = [copy.get("approvals_required"), copied["approvals_required"]]
-        must(told == [4, 4], "approvals_required = 4, in the answer as well", str(told))
+        must(told == [4, 4], "approvals_required = 4, in the answer as well", as_json(told))
     with verifies("merge-request-approvals.rules.create.in-state", go_on=True):
         must_be_in_the_state_as_listed(maintainer, merge_request_rules)  # with its groups, which a change removes
     a_copy_is_changed_like_any_other_rule(maintainer, merge_request_rules, copy["id"], [user_id(second_approver)])
     with verifies("merge-request-approvals.rules.copy.leaves-project-rule", go_on=True):
         now = essence(maintainer.read(source))
-        must(now == original, f"the project rule as before: {original}", str(now))
+        must(now == original, f"the project rule as before: {original}", as_json(now))
     with verifies("merge-request-approvals.rules.update.users-are-replaced"):
         must_name_in_the_end(maintainer, merge_request_rules / copy["id"], [user_id(second_approver)])
         # Whether a copy is changed or deleted with its source is open; a surviving copy stays the same.
@@ -167,9 +168,11 @@ def test_a_copy_asks_for_the_number_that_was_sent_though_its_source_asks_for_mor
         return
     with verifies("merge-request-approvals.rules.copy.approvals-required"):
         shown = essence(maintainer.read(merge_request_rules / rule_in(answer)["id"]))
-        must(shown["approvals_required"] == 2, "approvals_required = 2", str(shown["approvals_required"]))
+        must(shown["approvals_required"] == 2, "approvals_required = 2", as_json(shown["approvals_required"]))
     with verifies("merge-request-approvals.rules.copy.users"):
-        must(user_id(approver) not in shown["users"], f"users {users}, as its source has by now", str(shown["users"]))
+        must(
+            user_id(approver) not in shown["users"], f"users {users}, as its source has by now", as_json(shown["users"])
+        )
 
 
 def must_name_in_the_end(reader: Caller, rule: Path, users: list[int]) -> None:
@@ -229,7 +232,7 @@ def test_a_copy_of_a_rule_that_goes_meanwhile_names_whom_it_named(
         if copy.is_served:
             with verifies("merge-request-approvals.rules.copy.users"):
                 shown, wanted = (essence(rule)["users"] for rule in (rule_in(copy), source))
-                must(shown == wanted, f"users = {wanted}", str(shown), copy.exchange)
+                must(shown == wanted, f"users = {wanted}", as_json(shown), copy.exchange)
 
 
 def test_copying_a_project_rule_that_does_not_exist_breaks_nothing(
@@ -242,7 +245,7 @@ def test_copying_a_project_rule_that_does_not_exist_breaks_nothing(
     with verifies("merge-request-approvals.rules.copy.unknown-project-rule"):
         maintainer.post(merge_request_rules, {**sent, "approval_project_rule_id": project_rule["id"]}).given_served()
         unknown = maintainer.post(merge_request_rules, {**sent, "approval_project_rule_id": UNUSED_ID}).must_not_break()
-        must(unknown.is_served or unknown.exchange.is_refusal, "a rule or a refusal", str(unknown.status))
+        must(unknown.is_served or unknown.exchange.is_refusal, "a rule or a refusal", as_json(unknown.status))
         with suppress(Unmet, NotTested):  # other tests report a rule that cannot be deleted
             source = project_path(project) / "approval_rules" / project_rule["id"]
             maintainer.delete(source).given_served()
@@ -289,14 +292,14 @@ def test_no_rule_but_one_of_the_project_is_copied(
                 answer.must_not_break()
                 made = essence(rule_in(answer)) if answer.is_served else {"name": None, "users": []}
                 is_copy = made["name"] == rule["name"] or user_id(approver) in made["users"]
-                must(not is_copy, "no copy of what is no rule of the project", str(made), answer.exchange)
+                must(not is_copy, "no copy of what is no rule of the project", as_json(made), answer.exchange)
         left_to_others("project-approval-rules.projects-are-separate")  # unless the profile knows a third project
         listed = rules_of_a_third_project(maintainer, project, sibling_project)
         if listed is not None:
             with verifies("project-approval-rules.projects-are-separate"):
                 names = [rule["name"] for rule in foreign]
                 found = [rule.get("name") for rule in listed.entries if isinstance(rule, dict)]
-                must(not set(names) & set(found), f"none of the rules {names}", str(found))
+                must(not set(names) & set(found), f"none of the rules {names}", as_json(found))
 
 
 def rules_of_a_third_project(maintainer: Caller, *others: Fixture) -> Listing | None:
@@ -365,7 +368,7 @@ def test_copies_in_two_merge_requests_are_rules_of_their_own(
     )
     with verifies("merge-request-approvals.rules.copy.name", go_on=True):
         names = [other.get("name"), essences(maintainer, other_merge_request_rules).get(other["id"], {}).get("name")]
-        must(names == [project_rule["name"]] * 2, f"name = {project_rule['name']}, in the list as well", str(names))
+        must(names == [project_rule["name"]] * 2, f"name = {project_rule['name']}, in the list as well", as_json(names))
     with verifies("merge-request-approvals.rules.copy.approvals-required", go_on=True):
         must_become(
             lambda: essences(maintainer, other_merge_request_rules).get(other["id"], {}).get("approvals_required"),

@@ -32,6 +32,7 @@ from conformance.suite.expectations import (
     Answer,
     Caller,
     Path,
+    as_json,
     given,
     left_to_others,
     must,
@@ -56,7 +57,11 @@ def must_be_stored(reader: Caller, rules: Path, rule: Rule, **values: Any) -> No
         f"{values} in the rule read alone",
     )
     listed = reader.list(rules).the(id=rule["id"])
-    must(holds(listed, values), f"{values} in the listed rule", str({name: listed.get(name) for name in values}))
+    must(
+        holds(listed, values),
+        f"{as_json(values)} in the listed rule",
+        as_json({name: listed.get(name) for name in values}),
+    )
 
 
 def holds(rule: Rule, values: dict[str, Any]) -> bool:
@@ -66,7 +71,7 @@ def holds(rule: Rule, values: dict[str, Any]) -> bool:
 def must_name(reader: Caller, rules: Path, rule: Rule, users: list[int], groups: list[int]) -> None:
     """Expect exactly these approvers of a rule, in the given answer and when read by number."""
     wanted = (sorted(users), sorted(groups))
-    must(approvers_named(rule) == wanted, f"users {wanted[0]} and groups {wanted[1]}", str(approvers_named(rule)))
+    must(approvers_named(rule) == wanted, f"users {wanted[0]} and groups {wanted[1]}", as_json(approvers_named(rule)))
     must_become(
         lambda: approvers_named(reader.read(rules / rule["id"])),
         lambda found: bool(found == wanted),
@@ -382,7 +387,7 @@ def test_an_update_may_remove_the_groups_that_its_caller_cannot_see(
         named = [one for one in state if isinstance(one, dict) and one.get("name") == rule.get("name")]
         for shown in (seen, listed.the(id=rule["id"]), rule_in_state({"rules": named}, rule["id"])):
             told = shown.get("contains_hidden_groups")
-            must(told is True, "contains_hidden_groups = true", f"contains_hidden_groups = {told!r}")
+            must(told is True, "contains_hidden_groups = true", f"contains_hidden_groups = {as_json(told)}")
             groups = approvers_named(shown)[1]
             must(hidden_group.id not in groups, f"not the hidden group {hidden_group.id}", f"the groups {groups}")
         told = known.get("contains_hidden_groups")
@@ -422,7 +427,7 @@ def test_a_deleted_rule_is_gone_and_the_others_stay(
     with verifies("merge-request-approvals.rules.delete.leaves-others"):
         now = essences(maintainer, merge_request_rules)
         now.pop(doomed["id"], None)
-        must(now == others, f"the other rules as before: {others}", str(now))
+        must(now == others, f"the other rules as before: {as_json(others)}", as_json(now))
     created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
     afterwards = maintainer.list(merge_request_rules)
     with verifies("merge-request-approvals.rules.delete.gone", go_on=True):
@@ -449,7 +454,7 @@ def test_what_the_state_says_after_the_last_rule_was_deleted(
     state = state_of(maintainer, merge_request_path(project, merge_request))
     observe(
         "merge-request-approvals.state.overwritten-after-last-rule",
-        f"approval_rules_overwritten is {state.get('approval_rules_overwritten')} after the last rule was deleted",
+        f"after the last rule was deleted, the state has {as_json(state.get('approval_rules_overwritten'))}",
     )
 
 

@@ -48,6 +48,7 @@ from conformance.suite.expectations import (
     Answer,
     Caller,
     Path,
+    as_json,
     does_not_apply,
     given,
     left_to_others,
@@ -295,7 +296,7 @@ def test_removals_are_selective_only_while_pushes_do_not_reset(configuration: Co
         answer = must_not_store_both(configuration, **{SELECTIVE: True, RESET: True, COMMITTERS: not before})
         # A refused call is refused completely.
         stays = answer.is_served or configuration.settings()[COMMITTERS] is before
-        must(stays, f"{COMMITTERS} = {before}", "another value after a refusal", answer.exchange)
+        must(stays, f"{COMMITTERS} = {as_json(before)}", "another value after a refusal", answer.exchange)
     configuration.bring_to({SELECTIVE: False, RESET: False})
     given(not configuration.settings()[RESET], f"{RESET} cannot be switched off")
     with verifies("project-approval-configuration.change.selective-without-resetting"):
@@ -307,7 +308,7 @@ def test_removals_are_selective_only_while_pushes_do_not_reset(configuration: Co
 
 def must_not_store_both(configuration: Configuration, **change: bool) -> Answer:
     answer, found = configuration.change(**change).must_not_break(), configuration.settings()
-    must(not (found[RESET] and found[SELECTIVE]), f"{RESET} and {SELECTIVE} not both true", str(found))
+    must(not (found[RESET] and found[SELECTIVE]), f"{RESET} and {SELECTIVE} not both true", as_json(found))
     return answer
 
 
@@ -432,10 +433,11 @@ def author_approval(maintainer: Caller, project: Fixture, *, allowed: bool) -> I
         now, settings_now = configuration.settings(), settings.values()
         is_fixed = now[AUTHOR] is not allowed and may_be_removed(maintainer)
         if is_fixed and not configuration.change(**{AUTHOR: allowed}).is_served:
-            detail = f"the configuration shows {AUTHOR} = {now[AUTHOR]} and is not changed any more, as from 16.0 on"
+            shown = as_json(now[AUTHOR])
+            detail = f"the configuration shows {AUTHOR} = {shown} and is not changed any more, as from 16.0 on"
             does_not_apply(WHILE_ALLOWED if allowed else WHILE_FORBIDDEN, Reason.VERSION, detail)
         agreed = now[AUTHOR] is allowed and settings_now[AUTHOR_SETTING] is allowed
-        given(agreed, f"configuration and settings cannot both be brought to author approval = {allowed}")
+        given(agreed, f"configuration and settings cannot both be brought to author approval = {as_json(allowed)}")
         given(
             not now[COMMITTERS] and settings_now[COMMITTER_SETTING], "committers may not approve, and authors are some"
         )

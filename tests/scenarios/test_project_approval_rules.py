@@ -33,7 +33,7 @@ from conformance.suite.arrange.reviews import (
     username,
 )
 from conformance.suite.context import Unmet, current_run
-from conformance.suite.expectations import Caller, Path, left_to_others, must, observe, verifies
+from conformance.suite.expectations import Caller, Path, as_json, left_to_others, must, observe, verifies
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
@@ -148,7 +148,9 @@ def test_a_rule_holds_for_the_branches_it_was_created_with(
     with verifies("project-approval-rules.create.protected-branch-ids"):
         rule = created(maintainer, project_rules, protected_branch_ids=[protected_branch.id])
         shown = numbers(rule, "protected_branches")
-        must(shown == [protected_branch.id], f"protected_branches {[protected_branch.id]} in the answer", str(shown))
+        must(
+            shown == [protected_branch.id], f"protected_branches {[protected_branch.id]} in the answer", as_json(shown)
+        )
         by_id(maintainer, project_rules, rule["id"]).must_name_only(protected_branches=[protected_branch.id])
     other = current_run().profile.first("second_protected_branch") or protected_branch
     with verifies("project-approval-rules.create.leaves-other-rules"):
@@ -221,7 +223,7 @@ def groups_inside_each_other_approve_for_themselves(
         return
     named = numbers(rule_in(within), "groups")
     with verifies("project-approval-rules.create.group-ids"):
-        must(set(named or ()) <= {inner}, f"no group but {inner}", str(named), within.exchange)
+        must(set(named or ()) <= {inner}, f"no group but {inner}", as_json(named), within.exchange)
     others = [current_run().profile.first(name) for name in ("group", "inner_group")]  # around it, and beside it
     known = [one.id for one in others if one is not None and one.id is not None and named == [inner]]
     for one in known:
@@ -229,14 +231,14 @@ def groups_inside_each_other_approve_for_themselves(
         shown = numbers(rule_in(both), "groups") if both.is_served else None
         if shown and one in shown:  # each is taken by itself
             with verifies("project-approval-rules.create.group-ids"):
-                must(inner in shown, f"the groups {[one, inner]}", str(shown), both.exchange)
+                must(inner in shown, f"the groups {[one, inner]}", as_json(shown), both.exchange)
     for sent, other in [(both, one) for one in known for both in ([one, inner], [inner, one])]:
         changed = maintainer.put(path / rule_in(within)["id"], {**body, "group_ids": sent})
         shown = numbers(rule_in(changed), "groups") if changed.is_served else None
         # It existed and was sent: that another one is added removes no group.
         if shown and other in shown:
             with verifies("project-approval-rules.update.group-ids"):
-                must(inner in shown, f"the groups {sent}", str(shown), changed.exchange)
+                must(inner in shown, f"the groups {sent}", as_json(shown), changed.exchange)
 
 
 @pytest.mark.requirements("project-approval-rules.rule.applies-to-all-protected-branches")
@@ -259,7 +261,7 @@ def test_usernames_name_users_beside_those_named_by_number(
     given_owed(maintainer, bool(numbers(by_name, "users")), "usernames, which came with 15.8")
     with verifies("project-approval-rules.versions.usernames", "project-approval-rules.create.usernames"):
         shown = numbers(by_name, "users") or []
-        must(second in shown, f"user {second} in the answer", str(shown))
+        must(second in shown, f"user {second} in the answer", as_json(shown))
         by_id(maintainer, project_rules, by_name["id"]).must_name(users=[second])
     with verifies("project-approval-rules.create.user-ids-and-usernames", go_on=True):
         lists = {"user_ids": [first, second], "usernames": both_names, "group_ids": groups}
@@ -309,7 +311,7 @@ def test_a_rule_is_the_same_alone_and_in_the_list(
         listed, alone = in_list(maintainer, project_rules, number).rule, by_id(maintainer, project_rules, number).rule
         # Who is eligible is not defined, and a list may show fewer people.
         for said in (standing, lambda rule: {"contains_hidden_groups": rule.get("contains_hidden_groups")}):
-            must(said(alone) == said(listed), f"as in the list: {said(listed)}", str(said(alone)))
+            must(said(alone) == said(listed), f"as in the list: {said(listed)}", as_json(said(alone)))
 
 
 def test_a_group_that_everybody_can_see_is_not_hidden(

@@ -11,7 +11,7 @@ from hypothesis.stateful import initialize, precondition, rule
 from conformance.fuzzing.models import Model, explore
 from conformance.suite.arrange.approval_rules import standings, standings_when
 from conformance.suite.arrange.reviews import fresh_name, rule_in, user_id
-from conformance.suite.expectations import Caller, Path, must, must_be_as_before, named_otherwise, verifies
+from conformance.suite.expectations import Caller, Path, as_json, must, must_be_as_before, named_otherwise, verifies
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture, SuiteSession
@@ -149,7 +149,7 @@ def must_show(said: dict[str, Any], body: dict[str, Any]) -> None:
     """Expect the name and number that were sent for a rule."""
     wanted = {name: body[name] for name in ("name", "approvals_required")}
     shown = {name: said[name] for name in wanted}
-    must(shown == wanted, str(wanted), str(shown))
+    must(shown == wanted, as_json(wanted), as_json(shown))
 
 
 def must_name(requirement: str, shown: list[int], wanted: list[int]) -> None:

@@ -24,7 +24,7 @@ from conformance.suite.arrange.reviews import (
 )
 from conformance.suite.arrange.rule_lists import rules_put_back
 from conformance.suite.context import Unmet, current_run
-from conformance.suite.expectations import Caller, Path, given, given_field, must, verifies, whole_number
+from conformance.suite.expectations import Caller, Path, as_json, given, given_field, must, verifies, whole_number
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
@@ -82,7 +82,7 @@ def test_an_approver_group_is_described_as_a_group_reference(
         is_described = isinstance(shown.get("description"), str) and bool(shown["description"])
         if not is_described:
             given_field(approver_group, "description", str)
-        must(is_described, "a description as text", f"description = {shown.get('description', 'nothing')!r}")
+        must(is_described, "a description as text", f"description = {as_json(shown.get('description'))}")
     path = approver_group.get("path")
     given(isinstance(path, str) and "/" not in path, "the profile does not say that the group is at the top level")
     with verifies("records.group-reference.top-level-has-no-parent"):
@@ -163,11 +163,11 @@ def test_whoever_is_named_is_named_whole(
         for user in shown:
             wanted = people[user["id"]]
             must(user.get("username") == wanted, f"user {user['id']} as {wanted}", f"username = {user.get('username')}")
-        must(all(len(found) <= 1 for found in names.values()), "one name for each user", str(names))
+        must(all(len(found) <= 1 for found in names.values()), "one name for each user", as_json(names))
         # A reader sees only one address of a person, and two people do not share one.
         pages = {number: {user.get("web_url") for user in shown if user["id"] == number} for number in people}
         addresses = [address for found in pages.values() for address in found if isinstance(address, str)]
-        must(len(set(addresses)) == len(addresses), "no address of one user shown for another one", str(pages))
+        must(len(set(addresses)) == len(addresses), "no address of one user shown for another one", as_json(pages))
 
 
 def in_rules_of_groups(owner: Caller, group: Fixture, **named: list[int]) -> list[Rule]:
@@ -215,7 +215,7 @@ def test_a_group_is_named_whole(
     with verifies("records.group-reference.one-group"):
         must_have_their_paths(named, paths)
         seen = {number: {str(one.get("visibility")) for one in named if one["id"] == number} for number in paths}
-        must(all(len(found) <= 1 for found in seen.values()), "one visibility for each group", str(seen))
+        must(all(len(found) <= 1 for found in seen.values()), "one visibility for each group", as_json(seen))
         for found in named:
             path = paths[found["id"]]
             parent = found.get("parent_id", "nothing")

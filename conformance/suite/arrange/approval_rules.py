@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.http.bodies import json_in
 from conformance.http.redaction import beginning
 from conformance.results.record import Reason
+from conformance.results.text import as_json
 from conformance.suite.arrange.reviews import Rule, created, essence, essences, fresh_name, naming, numbers, rule_in
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import (
@@ -260,7 +260,7 @@ class Reading:
     def must_hold(self, **values: Any) -> None:
         """Expect these values."""
         self._expect(
-            ", ".join(f"{name} = {json.dumps(value)}" for name, value in values.items()),
+            ", ".join(f"{name} = {as_json(value)}" for name, value in values.items()),
             lambda rule: all(_is(rule.get(name), value) for name, value in values.items()),
             tuple(values),
         )
@@ -359,12 +359,11 @@ def _shown(rule: Rule | None, names: tuple[str, ...]) -> str:
     if rule is None:
         return "no such rule"
     told = {name: shown if (shown := numbers(rule, name)) is not None else rule.get(name, "nothing") for name in names}
-    return ", ".join(f"{name} = {json.dumps(value)}" for name, value in told.items())
+    return ", ".join(f"{name} = {as_json(value)}" for name, value in told.items())
 
 
 def _brief(value: Any) -> str:
-    text = json.dumps(value, default=list)
-    return beginning(text, _SHOWN)
+    return beginning(as_json(value), _SHOWN)
 
 
 # -- updates that leave nobody in a rule -------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
+from conformance.results.text import as_json
 from conformance.suite.arrange.places import by_full_path, projects_side_by_side
 from conformance.suite.arrange.request_examples import WHOLE_BODY, Area, RequestExample, Values
 from conformance.suite.context import NotTested, Unmet, current_run
@@ -95,7 +96,7 @@ class Settings:
         answer = self.caller.get(self.path).given_served()
         entry = answer.json.get(name) if isinstance(answer.json, dict) else None
         shown = entry.get("value") if isinstance(entry, dict) else entry
-        must(shown is value, f"{name} with the value {value}", f"the value {shown!r}", answer.exchange)
+        must(shown is value, f"{name} with the value {as_json(value)}", f"the value {as_json(shown)}", answer.exchange)
 
     def by_its_path(self) -> Settings:
         """Return these settings with the group or project named by full path, if that is known and can be read."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract, Version
 from conformance.results.record import Reason
+from conformance.results.text import as_json
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values, left_to_the_next_call
 from conformance.suite.context import NotTested, current_run
 from conformance.suite.expectations import (
@@ -297,7 +298,9 @@ def must_not_show_another(
             others = found  # the profile says that it is shown
         return [] if value in found else [other for other in others if other not in tolerated]
 
-    must_settle(lambda: not others(), f"{name} = {value!r}, if it is shown", lambda: f"{name} = {others()}")
+    must_settle(
+        lambda: not others(), f"{name} = {as_json(value)}, if it is shown", lambda: f"{name} = {as_json(others())}"
+    )
 
 
 def must_not_garble(caller: Caller, path: Path, integration: Fixture, names: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ nothing verifies nothing.
 """
 
 from conformance.http.bodies import parsed
+from conformance.results.text import as_json
 from conformance.suite.expectations.answers import Answer
 from conformance.suite.expectations.callers import WITH_CHARSET, Caller, Path, group_path, named_otherwise, project_path
 from conformance.suite.expectations.listings import LONGEST_PAGE, Listing, first_page
@@ -36,6 +37,7 @@ __all__ = [
     "Caller",
     "Listing",
     "Path",
+    "as_json",
     "does_not_apply",
     "eventually",
     "first_page",

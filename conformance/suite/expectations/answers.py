@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Self
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from conformance.http.bodies import ABSENT, object_in, parsed
 from conformance.http.redaction import beginning
 from conformance.results.record import Reason
+from conformance.results.text import as_json
 from conformance.suite.context import Unmet, Violation, current_run, current_test
 from conformance.suite.expectations.words import looked
 
@@ -66,6 +66,17 @@ class Answer:
         """
         found = self.exchange.served_json
         return isinstance(found, list) or (isinstance(found, dict) and bool(found))
+
+    @property
+    def form(self) -> str:
+        """The form of the body in a few words; its wording is not checked."""
+        try:
+            body = parsed(self.exchange.body or "")
+        except (ValueError, RecursionError):
+            return "no JSON" if self.exchange.body else "empty"
+        if isinstance(body, dict):
+            return f"an object with {', '.join(sorted(body)) or 'nothing'}"
+        return "an array" if isinstance(body, list) else "a single value"
 
     @property
     def json(self) -> Any:
@@ -154,8 +165,8 @@ class Answer:
         for name, wanted in values.items():
             found = body.get(name, ABSENT)
             if found is ABSENT or found != wanted or isinstance(found, bool) != isinstance(wanted, bool):
-                shown = "nothing" if found is ABSENT else json.dumps(found)
-                raise Violation(f"{name} = {json.dumps(wanted)}", f"{name} = {shown}", self.exchange)
+                shown = "nothing" if found is ABSENT else as_json(found)
+                raise Violation(f"{name} = {as_json(wanted)}", f"{name} = {shown}", self.exchange)
         return self
 
     def must_be_an(self, kind: type[list[Any] | dict[Any, Any]]) -> Self:

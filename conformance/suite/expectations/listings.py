@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from conformance.http.bodies import json_in
 from conformance.results.record import Reason
+from conformance.results.text import as_json
 from conformance.suite.context import Unmet, Violation, current_run, suspects
 from conformance.suite.expectations.words import given, looked, settles, told_number
 
@@ -231,4 +232,4 @@ def _array(answer: Answer) -> list[Any]:
 
 
 def _listed(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} = {json.dumps(value)}" for name, value in values.items())
+    return ", ".join(f"{name} = {as_json(value)}" for name, value in values.items())

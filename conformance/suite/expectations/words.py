@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.results.record import ItemState, Outcome, Reason
+from conformance.results.text import as_json
 from conformance.suite.absences import OperationAbsent
 from conformance.suite.context import (
     MisuseError,
@@ -183,7 +184,7 @@ def given_kept(requirement: str, read: Callable[[], object]) -> Iterator[None]:
     yield
     with given_done(requirement), suppress(Unmet, NotTested):
         if before is not None:
-            must(read() != before, "another list than before", f"{before} as before")
+            must(read() != before, "another list than before", f"{as_json(before)} as before")
             kept.add(requirement)
 
 
