@@ -184,7 +184,7 @@ def given_kept(requirement: str, read: Callable[[], object]) -> Iterator[None]:
     yield
     with given_done(requirement), suppress(Unmet, NotTested):
         if before is not None:
-            must(read() != before, "another list than before", f"{as_json(before)} as before")
+            must_settle(lambda: read() != before, "another list than before", lambda: f"{as_json(before)} as before")
             kept.add(requirement)
 
 
