@@ -64,7 +64,8 @@ def test_a_rule_may_name_a_group_alone(admin_of_group: Caller, group_rules: Path
         left_to_others()
         return
     with verifies("group-approval-rules.create.group-ids"):
-        in_answer(answer).must_name_only(groups=[approver_group.id])
+        for reading in (in_answer(answer), in_list(admin_of_group, group_rules, rule_in(answer)["id"])):
+            reading.must_name_only(groups=[approver_group.id])
 
 
 def test_an_object_in_place_of_a_list_gives_nobody_a_say(
