@@ -131,7 +131,7 @@ def creation_takes_its_branches_from_the_others(service: Service) -> None:
     )
 
 
-@fault("project-approval-rules.create.leaves-other-rules")
+@fault("project-approval-rules.update.applies-to-all-protected-branches")
 def creation_for_every_branch_takes_the_flag_from_the_others(service: Service) -> None:
     """One rule applies to all protected branches: a new one that does takes the flag from the others."""
     creation_takes_from_the_others(
