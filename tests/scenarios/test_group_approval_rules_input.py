@@ -5,7 +5,7 @@ Calls that may leave a strange rule are tried in the group that is set aside, be
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,14 +13,18 @@ from conformance.suite.arrange.approval_rules import (
     KNOWN_TYPES,
     UNHEARD_OF,
     attempt,
+    in_answer,
     in_list,
     must_be_dropped_or_refused,
     must_stay,
     standing,
     standings,
 )
-from conformance.suite.arrange.reviews import Rule, numbers, rule_in, user_id
-from conformance.suite.expectations import Caller, Path, as_json, must, observe, verifies
+from conformance.suite.arrange.reviews import Rule, fresh_name, numbers, rule_in, user_id
+from conformance.suite.expectations import Caller, Path, as_json, left_to_others, must, observe, verifies
+
+if TYPE_CHECKING:
+    from conformance.suite import Fixture
 
 OBJECT = {UNHEARD_OF: 1}
 
@@ -50,6 +54,18 @@ def test_types_that_come_from_elsewhere_are_created_or_refused_without_breaking(
         must_be_dropped_or_refused(answer, made)
         types = [rule.get("rule_type") for rule in made]
         must(UNHEARD_OF not in types, f"no rule of type {UNHEARD_OF}", f"rule_type = {types}")
+
+
+def test_a_rule_may_name_a_group_alone(admin_of_group: Caller, group_rules: Path, approver_group: Fixture) -> None:
+    """Whether a service refuses a rule that names no user is open; one that it serves has the group."""
+    body = {"name": fresh_name(), "approvals_required": 1, "rule_type": "regular", "group_ids": [approver_group.id]}
+    answer = admin_of_group.post(group_rules, body)
+    if not answer.is_served:
+        left_to_others()
+        return
+    with verifies("group-approval-rules.create.group-ids"):
+        for reading in (in_answer(answer), in_list(admin_of_group, group_rules, rule_in(answer)["id"])):
+            reading.must_name_only(groups=[approver_group.id])
 
 
 def test_an_object_in_place_of_a_list_gives_nobody_a_say(

@@ -288,13 +288,18 @@ def test_what_is_done_by_a_long_path_shows_by_the_number(
     named = named_otherwise(path, project, maintainer)
     if named == path or maintainer.list(path).having(id=target.id):
         return
-    if maintainer.post(named, allowlist.body(target.id)).is_served:
+    added = maintainer.post(named, allowlist.body(target.id))
+    # What is refused by the path, and then served by the number, was refused for the path.
+    if added.is_served or maintainer.post(path, allowlist.body(target.id)).is_served:
         is_gone = False
         try:
             with verifies(present):
+                added.must_be_served()
                 listed = maintainer.list(path).must_contain_once(id=target.id)
-            if maintainer.delete(named / target.id).is_served:
+            removed = maintainer.delete(named / target.id)
+            if removed.is_served or maintainer.delete(path / target.id).is_served:
                 with verifies(gone):
+                    removed.must_be_served()
                     is_gone = bool(maintainer.list(path).must_not_contain(id=target.id, after=listed))
         finally:
             if not is_gone:

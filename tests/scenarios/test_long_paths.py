@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
     from conformance.suite import Fixture
     from conformance.suite.arrange.approval_settings import Settings
-    from conformance.suite.expectations import Caller
+    from conformance.suite.expectations import Answer, Caller
 
 
 def inside(project: Fixture) -> Path | None:
@@ -71,6 +71,14 @@ def inside(project: Fixture) -> Path | None:
 def rules_inside(project: Fixture) -> Path | None:
     path = inside(project)
     return None if path is None else path / "approval_rules"
+
+
+def is_served_as_by_the_number(answer: Answer, by_number: Callable[[], Answer]) -> bool:
+    """Return whether a call by the path of a project was served; it must be, if the same call by the number is."""
+    if not answer.is_served and by_number().is_served:
+        with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
+            answer.must_be_served()
+    return answer.is_served
 
 
 @pytest.mark.parametrize(
@@ -97,17 +105,18 @@ def test_a_rule_written_by_a_long_path_shows_by_the_number(
         least = MANY if "/merge_requests/" in rules else 2
         body = {"name": fresh_name(), "approvals_required": least, **naming(maintainer)}
         made = maintainer.post(by_path, body)
-        if not made.is_served:
+        if not is_served_as_by_the_number(made, partial(maintainer.post, rules, body)):
             return
         with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
             for path in (rules, by_path):
                 maintainer.list(path).must_contain_once(name=body["name"])
         number, changed = rule_in(made)["id"], {**body, "name": fresh_name(), "approvals_required": least + 1}
-        if maintainer.put(by_path / number, changed).is_served:
+        answer = maintainer.put(by_path / number, changed)
+        if is_served_as_by_the_number(answer, partial(maintainer.put, rules / number, changed)):
             with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
                 maintainer.list(rules).must_contain_once(name=changed["name"], approvals_required=least + 1)
-        listed = maintainer.list(rules)
-        if maintainer.delete(by_path / number).is_served:
+        listed, answer = maintainer.list(rules), maintainer.delete(by_path / number)
+        if is_served_as_by_the_number(answer, partial(maintainer.delete, rules / number)):
             with verifies("conventions.project-id.encoded-subgroup-path"):
                 maintainer.list(rules).must_not_contain(id=number, after=listed)
 
@@ -148,13 +157,16 @@ def test_an_approval_by_a_long_path_shows_by_the_number(maintainer: Caller, subg
                 must_become(
                     partial(rules_in_state, maintainer, by_path), named.__eq__, f"the rules {named} by the path"
                 )
-        if approver.post(by_path / "unapprove").is_served:
+        answer = approver.post(by_path / "unapprove")
+        if is_served_as_by_the_number(answer, partial(approver.post, path / "unapprove")):
             with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
                 must_not_be_approved_by(maintainer, path, number)
         bots = [caller_named(name) for name in ("group_bot",) if is_known(name)]
-        if bots and approver.post(path / "approve").is_served and bots[0].put(by_path / "reset_approvals").is_served:
-            with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
-                must_not_be_approved_by(maintainer, path, number, within=RESET_SECONDS)
+        for bot in bots if approver.post(path / "approve").is_served else ():
+            answer = bot.put(by_path / "reset_approvals")
+            if is_served_as_by_the_number(answer, partial(bot.put, path / "reset_approvals")):
+                with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
+                    must_not_be_approved_by(maintainer, path, number, within=RESET_SECONDS)
 
 
 def rules_in_state(caller: Caller, merge_request: Path) -> list[Any]:
@@ -173,7 +185,8 @@ def test_a_limit_switched_by_a_long_path_shows_by_the_number(maintainer: Caller,
         return
     with suppress(Unmet), limit_kept(maintainer, subgroup_project) as before:
         for wanted in (not before, before):
-            if not maintainer.patch(by_path, {"enabled": wanted}).is_served:
+            answer = maintainer.patch(by_path, {"enabled": wanted})
+            if not is_served_as_by_the_number(answer, partial(maintainer.patch, scope, {"enabled": wanted})):
                 return
             with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
                 must_show_the_limit(maintainer, subgroup_project, on=wanted)
@@ -192,15 +205,16 @@ def test_a_setting_written_by_a_long_path_shows_by_the_number(maintainer: Caller
     if named == settings:
         return
     with suppress(Unmet):
-        for name, value in changed_in_turns(settings, named):
+        for name, value, answer in changed_in_turns(settings, named):
             with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
+                answer.must_be_served()
                 settings.must_show(name, value=value)
 
 
-def changed_in_turns(settings: Settings, named: Settings) -> Iterator[tuple[str, bool]]:
-    """Change a free setting by the number, and then twice by another path; yield what each served call there has set.
+def changed_in_turns(settings: Settings, named: Settings) -> Iterator[tuple[str, bool, Answer]]:
+    """Change a free setting by the number, and then twice by another path; yield what each call there sets.
 
-    Where what is set by the number does not show, nothing is changed by the path.
+    Where the number is not served, or what is set by it does not show, nothing is changed by the path.
     """
     before = settings.values()
     try:
@@ -208,8 +222,7 @@ def changed_in_turns(settings: Settings, named: Settings) -> Iterator[tuple[str,
             settings.change(**{name: not before[name]}).given_served()
             given(settings.values()[name] is not before[name], "what is set by the number does not show either")
             for value in (before[name], not before[name]):
-                if named.change(**{name: value}).is_served:
-                    yield name, value
+                yield name, value, named.change(**{name: value})
     finally:
         settings.restore(before)
 
@@ -230,7 +243,8 @@ def test_a_configuration_changed_by_a_long_path_shows_by_the_number(
         before = own.settings()
         try:
             for value in (not before[COMMITTERS], before[COMMITTERS]):
-                if not maintainer.post(by_path, {COMMITTERS: value}).is_served:
+                answer = maintainer.post(by_path, {COMMITTERS: value})
+                if not is_served_as_by_the_number(answer, partial(maintainer.post, own.path, {COMMITTERS: value})):
                     return
                 with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
                     own.must_hold(**{COMMITTERS: value})
@@ -254,16 +268,23 @@ def test_a_rule_of_a_group_written_by_a_long_path_shows_by_the_number(owner: Cal
             return
         if group is not subgroup or not has_own_rule(admin, rules):
             body = {"name": fresh_name(), "approvals_required": 2, "rule_type": "regular", **naming(admin)}
-            if admin.post(by_path, body).is_served:
+            made = admin.post(by_path, body)
+            if not made.is_served and admin.post(rules, body).is_served:
+                with verifies("conventions.group-id.encoded-subgroup-path", go_on=True):
+                    made.must_be_served()
+            elif made.is_served:
                 if not admin.list(rules).having(name=body["name"]):
                     created(admin, rules)  # what keeps no rule keeps none by the number either
                 with verifies("conventions.group-id.encoded-subgroup-path", go_on=True):
                     admin.list(rules).must_contain_once(name=body["name"])
         with own_rule_put_back(admin, rules) as rule:
             changed = {"name": fresh_name(), **naming(admin)}
-            if admin.put(by_path / rule["id"], changed).is_served:
+            answer = admin.put(by_path / rule["id"], changed)
+            if answer.is_served or admin.put(rules / rule["id"], changed).is_served:
                 with verifies("conventions.group-id.encoded-subgroup-path", go_on=True):
-                    admin.list(rules).must_contain_once(id=rule["id"], name=changed["name"])
+                    answer.must_be_served()
+                    for path in (rules, by_path):
+                        admin.list(path).must_contain_once(id=rule["id"], name=changed["name"])
 
 
 @pytest.mark.calls_area("approval-settings")
@@ -284,8 +305,9 @@ def test_a_setting_of_a_group_written_by_a_long_path_shows_by_the_number(owner: 
     around = None if outer is None else of_group(owner, outer)
     with suppress(Unmet):
         before = around.values() if around is not None else {}
-        for name, value in changed_in_turns(settings, named):
+        for name, value, answer in changed_in_turns(settings, named):
             with verifies("conventions.group-id.encoded-subgroup-path", go_on=True):
+                answer.must_be_served()
                 settings.must_show(name, value=value)
             if around is not None:
                 with verifies("approval-settings.group.update.leaves-other-groups", go_on=True):

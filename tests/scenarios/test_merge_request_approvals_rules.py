@@ -199,7 +199,7 @@ def test_a_created_rule_has_the_approvers_sent_by_username(
             must_name(maintainer, merge_request_rules, rule_in(none_by_name), [first], [])
 
 
-def test_a_rule_that_names_only_a_group_overwrites_as_well(
+def test_a_rule_that_names_only_a_group_is_listed_and_overwrites(
     merge_request_rules: Path, maintainer: Caller, project: Fixture, merge_request: Fixture
 ) -> None:
     left_to_others()  # unless the profile names a group
@@ -207,7 +207,9 @@ def test_a_rule_that_names_only_a_group_overwrites_as_well(
     if group is None:
         return
     with suppress(Unmet):
-        created(maintainer, merge_request_rules, user_ids=[], group_ids=[group.id])
+        number = created(maintainer, merge_request_rules, user_ids=[], group_ids=[group.id])["id"]
+        with verifies("merge-request-approvals.rules.create.listed", go_on=True):
+            maintainer.list(merge_request_rules).must_contain_once(id=number)
         with verifies("merge-request-approvals.state.overwritten"):
             state = maintainer.get(merge_request_path(project, merge_request) / "approval_state")
             state.given_served().must_hold(approval_rules_overwritten=True)

@@ -131,12 +131,15 @@ def test_all_protected_branches_outweigh_single_ones(
         changed = maintainer.put(project_rules / rule["id"], change).must_be_served()
         in_answer(changed).must_hold(**{FLAG: True})
         by_id(maintainer, project_rules, rule["id"]).must_hold(**{FLAG: True})
-    with verifies("project-approval-rules.update.applies-to-all-protected-branches"):
+    with verifies("project-approval-rules.update.applies-to-all-protected-branches", go_on=True):
         # Each rule has its own: neither the one that has it nor the one without it follows the changed one.
         by_id(maintainer, project_rules, beside["id"]).must_hold(**{FLAG: beside[FLAG]})
         # The branches that a rule applied to before do not matter.
         maintainer.put(project_rules / rule["id"], {**change, FLAG: False}).must_be_served()
         by_id(maintainer, project_rules, rule["id"]).must_name_only(protected_branches=[protected_branch.id])
+    created(maintainer, project_rules, **{FLAG: True})
+    with verifies("project-approval-rules.update.applies-to-all-protected-branches"):
+        # Several rules may apply to every branch.
         by_id(maintainer, project_rules, rule_in(answer)["id"]).must_hold(**{FLAG: True})
 
 
@@ -154,7 +157,8 @@ def test_a_rule_holds_for_the_branches_it_was_created_with(
         by_id(maintainer, project_rules, rule["id"]).must_name_only(protected_branches=[protected_branch.id])
     other = current_run().profile.first("second_protected_branch") or protected_branch
     with verifies("project-approval-rules.create.leaves-other-rules"):
-        created(maintainer, project_rules, protected_branch_ids=[other.id])
+        # A rule neither gets the branches of a later one, nor loses those that both have.
+        created(maintainer, project_rules, protected_branch_ids=[*dict.fromkeys((protected_branch.id, other.id))])
         by_id(maintainer, project_rules, rule["id"]).must_name_only(protected_branches=[protected_branch.id])
 
 

@@ -31,6 +31,7 @@ from conformance.suite.derived import caller_named, is_known
 from conformance.suite.expectations import (
     Caller,
     Path,
+    given,
     left_to_others,
     must,
     named_otherwise,
@@ -345,12 +346,16 @@ def test_a_hidden_group_goes_only_when_that_is_asked_for(
         if maintainer.put(project_rules / half_hidden, body).is_served:
             with verifies("project-approval-rules.update.hidden-groups.stay", go_on=True):
                 insider.must_name(groups=hidden)
+    beside = created(owner, project_rules, group_ids=[*visible, *hidden])
     with verifies("project-approval-rules.update.hidden-groups.removed"):
         body = changed(maintainer, group_ids=visible, remove_hidden_groups=True)
         maintainer.put(project_rules / half_hidden, body).must_be_served()
         insider.must_not_name(groups=hidden)
         insider.must_name(groups=visible)  # which was sent
         by_id(maintainer, project_rules, half_hidden).must_hold(contains_hidden_groups=False)
+    with verifies("project-approval-rules.update.leaves-other-rules", go_on=True):
+        given(hidden[0] in (numbers(beside, "groups") or ()), "the rule beside it was created without the hidden group")
+        by_id(owner, project_rules, beside["id"]).must_name(groups=hidden)
     with verifies("project-approval-rules.update.user-ids", go_on=True):
         insider.must_name(users=naming_only(maintainer)["user_ids"])
     with verifies("project-approval-rules.update.group-ids.removes-others"):  # the owner may view what is private

@@ -2,7 +2,7 @@
 
 They belong to no requirement. The whole suite is run against each, as operators run it. This shows what the suite
 finds without having been tuned to it. `faults` returns them. Each area of the specification has a folder or a file; the
-files of a folder differ in what goes wrong.
+files of a folder differ in what goes wrong. The folder `plausible` has a file for each area.
 """
 
 from __future__ import annotations

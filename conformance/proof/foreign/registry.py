@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Apply = Callable[["Service"], None]
 
+#: The folder that has a file for each area; each other folder is of one area.
+_ALL_AREAS = "plausible."
 #: How long a request waits between reading and writing, so that another one can come in between.
 _MEANWHILE_SECONDS = 0.03
 
@@ -49,7 +51,8 @@ class ForeignFault:
     @property
     def area(self) -> str:
         """The area of the specification: the name of the module's folder, or of the file."""
-        return self.apply.__module__.removeprefix(f"{__package__}.").partition(".")[0]
+        module = self.apply.__module__.removeprefix(f"{__package__}.").removeprefix(_ALL_AREAS)
+        return module.partition(".")[0]
 
 
 FOREIGN: dict[str, ForeignFault] = {}

@@ -7,12 +7,35 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import afterwards, around, beforehand
+from conformance.proof.tampering import afterwards, around, beforehand, told_otherwise
 from conformance.reference.areas.approval_rule_records import Level, RuleType
 
 if TYPE_CHECKING:
     from conformance.reference import Service
-    from conformance.reference.areas.approval_rule_records import ApprovalRule
+    from conformance.reference.areas.approval_rule_records import ApprovalRule, RuleRequest
+    from conformance.reference.identity import User
+
+
+@fault("group-approval-rules.create.group-ids")
+def groups_alone_are_not_taken(service: Service) -> None:
+    """A new rule of a group has groups only if it has users beside them."""
+
+    def without_groups(wanted: RuleRequest) -> RuleRequest:
+        return wanted if wanted.user_ids else replace(wanted, group_ids=None)
+
+    told_otherwise(service.group_approval_rules, "create_rule", 1, without_groups)
+
+
+@fault("project-approval-rules.update.leaves-other-rules")
+def hidden_groups_go_from_every_rule(service: Service) -> None:
+    """remove_hidden_groups removes the hidden groups of all rules of the project."""
+    rules = service.approval_rules
+
+    def remove(changed: ApprovalRule, _: object, __: object, wanted: RuleRequest, caller: User) -> None:
+        for one in rules.rules_of(changed.home) if wanted.remove_hidden_groups else ():
+            rules.rules[one.id] = replace(one, groups=rules.visible_groups(one, caller))
+
+    afterwards(service.project_approval_rules, "update_rule", remove)
 
 
 @fault("job-token-scope.allowlist.remove.gone")

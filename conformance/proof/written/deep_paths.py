@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault, named
-from conformance.proof.tampering import altering, handling, is_number, sent, without
+from conformance.proof.tampering import altering, handling, is_number, refusing, sent, without
 from conformance.proof.written.integrations import NEWER, OLDER
 from conformance.proof.written.merge_request_approvals import MERGE_REQUEST, RULE, RULES
+from conformance.reference.errors import not_found
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,6 +80,20 @@ def _undone(key: str) -> Callable[[Service], None]:
 for _key, (_what, _requirement) in _WRITES.items():
     _says = f"{_key} is answered and does nothing, if it names what lies in several groups by its path."
     fault(_requirement)(named(f"long_paths_{_what}_in_words_alone", _says, _undone(_key)))
+
+
+def _refused(key: str) -> Callable[[Service], None]:
+    depth = _DEEP_GROUP if "/groups/:id" in key else _DEEP
+
+    def apply(service: Service) -> None:
+        refusing(service, key, lambda request: request.path["id"].count("/") >= depth, lambda: not_found("Project"))
+
+    return apply
+
+
+for _key, (_what, _requirement) in _WRITES.items():
+    _says = f"{_key} finds nothing, if it names what lies in several groups by its path."
+    fault(_requirement)(named(f"long_paths_{_what}_never", _says, _refused(_key)))
 #: Reads that show what is there instead.
 _READS = {
     f"GET {MERGE_REQUEST}/approvals": "read_approvals",
@@ -109,6 +124,28 @@ for _key, _what in ({_key: _WRITES[_key][0] for _key in _ELSEWHERE} | _READS).it
     fault(_BY_PATH)(named(f"long_paths_{_what}_further_out", _says, _elsewhere(_key)))
 
 
+@fault(_GROUP_BY_PATH)
+def long_paths_list_rules_of_the_outermost_group(service: Service) -> None:
+    """The list of rules of a group in other groups has those of the outermost one, if the group is named by its path."""
+
+    def make(handler: Any) -> Any:
+        def straying(request: Any) -> Any:
+            if not is_number(request, "id"):
+                request.admit(request.caller, service.identities.lineage(request.group)[-1])
+            return handler(request)
+
+        return straying
+
+    handling(service, f"GET {_GROUP_RULES}", make)
+
+
+fault(_BY_PATH, version="15.9")(
+    named(
+        "long_paths_change_the_configuration_never",
+        "A change of the approval configuration of a project in several groups finds nothing by its path.",
+        _refused("POST /projects/:id/approvals"),
+    )
+)
 fault(_BY_PATH, version="15.9")(
     named(
         "long_paths_change_the_configuration_in_words_alone",

@@ -34,6 +34,32 @@ RULE = f"{RULES}/:approval_rule_id"
 # -- reading and creating ---------------------------------------------------------------------------------------
 
 
+@fault("merge-request-approvals.rules.create.listed")
+def rules_with_groups_alone_are_not_listed(service: Service) -> None:
+    """The list is joined with the users: it lacks rules that name only groups."""
+
+    def make(listed: Any) -> Any:
+        return lambda merge_request: [one for one in listed(merge_request) if one.users or not one.groups]
+
+    around(service.merge_request_approval_rules, "listed", make)
+
+
+@fault("merge-request-approvals.rules.copy.users")
+def copies_name_only_whom_the_call_names(service: Service) -> None:
+    """A copy of a project rule has the users of the call, if that names any, and not those of the project rule."""
+    rules = service.merge_request_approval_rules
+
+    def make(copied: Any) -> Any:
+        def overruled(merge_request: Any, source: Any, wanted: Any) -> Any:
+            named = service.approval_rules.users_named(wanted, rules.project_of(merge_request))
+            copy = copied(merge_request, source, wanted)
+            return replace(copy, users=named) if named else copy
+
+        return overruled
+
+    around(rules, "copied_project_rule", make)
+
+
 @fault("merge-request-approvals.rules.read-one.rule-id-is-integer")
 def any_text_reads_a_rule(service: Service) -> None:
     """A rule id that is not a number reads the first rule."""

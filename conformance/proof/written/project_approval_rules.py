@@ -110,6 +110,35 @@ def creation_drops_an_older_rule(service: Service) -> None:
     afterwards(service.project_approval_rules, "create_rule", drop)
 
 
+def creation_takes_from_the_others(service: Service, taken: Callable[[Any, Any], dict[str, Any]]) -> None:
+    """Change every other rule at a creation: `taken` gets the new rule and another one, and returns its new values."""
+
+    def take(rule: Any, *_: Any) -> None:
+        for other in others_of(service, rule):
+            stored(service)[other.id] = replace(other, **taken(rule, other))
+
+    afterwards(service.project_approval_rules, "create_rule", take)
+
+
+@fault("project-approval-rules.create.leaves-other-rules")
+def creation_takes_its_branches_from_the_others(service: Service) -> None:
+    """A protected branch belongs to one rule: a new one takes it from the others."""
+    creation_takes_from_the_others(
+        service,
+        lambda rule, other: {
+            "protected_branches": tuple(one for one in other.protected_branches if one not in rule.protected_branches)
+        },
+    )
+
+
+@fault("project-approval-rules.update.applies-to-all-protected-branches")
+def creation_for_every_branch_takes_the_flag_from_the_others(service: Service) -> None:
+    """One rule applies to all protected branches: a new one that does takes the flag from the others."""
+    creation_takes_from_the_others(
+        service, lambda rule, other: {FLAG: getattr(other, FLAG) and not getattr(rule, FLAG)}
+    )
+
+
 @fault("project-approval-rules.create.user-ids")
 def users_by_number_are_dropped(service: Service) -> None:
     """A creation ignores user_ids."""
