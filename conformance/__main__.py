@@ -1,6 +1,7 @@
 """The command line, as `conformance` and as `python -m conformance`."""
 
 import gc
+import signal
 import sys
 
 from conformance.errors import ExitCode
@@ -18,7 +19,10 @@ def main() -> None:
         sys.exit(ExitCode.INTERRUPTED)
     try:
         command()
+    except KeyboardInterrupt:  # once more, while it was told that somebody interrupted
+        sys.exit(ExitCode.INTERRUPTED)
     finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is told: an interrupt could only take the exit code away
         gc.freeze()  # the process ends: there is nothing in it that anybody has to look for
 
 
