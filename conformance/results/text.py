@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def as_json(value: object) -> str:
-    """Return a value of an answer as JSON, for messages. A text stays as it is written; what JSON lacks is a text."""
+    """Return a value of an answer as JSON, for messages: a set as a list, and whatever else JSON lacks as a text."""
     try:
         return json.dumps(value, ensure_ascii=False, default=_plain)
     except TypeError:  # a key that JSON has not
@@ -46,7 +46,7 @@ def as_json(value: object) -> str:
 
 
 def _plain(value: object) -> object:
-    return sorted(value, key=str) if isinstance(value, Collection) else str(value)
+    return sorted(value, key=str) if isinstance(value, AbstractSet) else str(value)
 
 
 def clip(text: object, limit: int) -> str:

@@ -15,6 +15,7 @@ from conformance.results.text import as_json
         ("Prüfung", '"Prüfung"'),
         ({"names": ["a", 1]}, '{"names": ["a", 1]}'),
         ({2, 1}, "[1, 2]"),
+        (b"raw", "\"b'raw'\""),
         ([object], "[\"<class 'object'>\"]"),
         ({(1, 2): 3}, "{(1, 2): 3}"),
     ],

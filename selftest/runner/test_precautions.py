@@ -6,15 +6,11 @@ import base64
 import json
 import os
 import shutil
-import signal
-import subprocess
-from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
 from conformance.errors import ExitCode, UsageError
 from conformance.http.client import Client
@@ -28,10 +24,10 @@ from conformance.runner.precautions import Precautions, restored
 from conformance.suite.arrange import Arranged, arranged, has_request_example
 from conformance.suite.expectations import Caller
 from conformance.target import Profile, load_profile
-from conformance.target.embedded import prepared_service, profile_of
+from conformance.target.embedded import prepared_service
 from conformance.target.ledger import Content, begun
 from conformance.target.spots import Spot, Spots
-from selftest.conftest import VERSION, in_a_test, lacking, run_conformance
+from selftest.conftest import VERSION, in_a_test, lacking
 from selftest.processes import started, wait_for_checks
 from selftest.reads import everything_read
 
@@ -136,62 +132,6 @@ def test_a_rule_that_the_service_itself_removes_is_not_restored_if_it_would_stay
         left = precautions.put_back()
         precautions.release()
         assert rules(path) == ["any_approver"], left
-
-
-@pytest.mark.parametrize(
-    ("signal_sent", "code", "word", "workers"),
-    [
-        (signal.SIGINT, ExitCode.INTERRUPTED, "interrupted", "1"),
-        (signal.SIGINT, ExitCode.INTERRUPTED, "interrupted", "2"),
-        (signal.SIGTERM, ExitCode.TERMINATED, "terminated", "1"),
-        (signal.SIGTERM, ExitCode.TERMINATED, "terminated", "2"),
-        (signal.SIGHUP, ExitCode.TERMINATED, "terminated", "2"),
-    ],
-)
-def test_a_signal_ends_a_run_with_its_report_and_all_changes_undone(
-    tmp_path: Path, signal_sent: signal.Signals, code: ExitCode, word: str, workers: str
-) -> None:
-    service = prepared_service(version=VERSION, worlds=2)
-    with EmbeddedServer(service, latency_ms=20) as server:
-        data = profile_of(service, server.base_url, VERSION)
-        (tmp_path / "target.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
-        profile = load_profile(tmp_path / "target.yaml")
-        before = [everything_read(profile.in_world(number)) for number in range(2)]
-        process = started("run", *FEW, *LISTS, "--workers", workers, cwd=tmp_path)
-        wait_for_checks(tmp_path / "out" / "results.jsonl", process)
-        os.killpg(process.pid, signal_sent)  # like a terminal or a service manager: the workers get the signal too
-        out, err = process.communicate(timeout=120)
-        assert process.returncode == code, out + err
-        assert [everything_read(profile.in_world(number)) for number in range(2)] == before
-    footer = read_record(tmp_path / "out" / "results.jsonl").footer
-    assert footer is not None
-    assert word in str(footer.detail)
-    assert word in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_run_that_is_interrupted_again_and_again_still_tells_what_it_left(tmp_path: Path, workers: str) -> None:
-    service = prepared_service(version=VERSION, worlds=2)
-    with EmbeddedServer(service, latency_ms=20) as server:
-        data = profile_of(service, server.base_url, VERSION)
-        (tmp_path / "target.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
-        profile = load_profile(tmp_path / "target.yaml")
-        before = [everything_read(profile.in_world(number)) for number in range(2)]
-        process = started("run", *FEW, *LISTS, "--workers", workers, cwd=tmp_path)
-        wait_for_checks(tmp_path / "out" / "results.jsonl", process)
-        for _ in range(10):
-            process.send_signal(signal.SIGINT)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(0.1)
-        out, err = process.communicate(timeout=120)
-        assert process.returncode == ExitCode.INTERRUPTED, out + err
-        assert "Plugg" not in err
-        assert "Report: out" in out
-        footer = read_record(tmp_path / "out" / "results.jsonl").footer
-        assert footer is not None
-        assert all("conformance restore" in text for text in footer.left)
-        run_conformance("restore", "out", cwd=tmp_path)
-        assert [everything_read(profile.in_world(number)) for number in range(2)] == before
 
 
 def killed_in_the_middle(folder: Path) -> None:
