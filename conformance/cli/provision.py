@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import sys
@@ -26,6 +27,7 @@ from conformance.http.redaction import keep_in
 from conformance.http.settings import AT_ONCE, ClientSettings, without_userinfo
 from conformance.results.grouping import grouped
 from conformance.results.text import plural
+from conformance.target.fit_secrets import VARIABLE
 from conformance.target.names import FEATURES
 from conformance.target.profile import base_url_from, profile_from_yaml
 from conformance.target.provisioning import PREFIX, Order, Provisioned, Tell, provision
@@ -181,6 +183,7 @@ def _known_in(out: Path, address: str) -> Any:
     if known is None:
         return None
     written = str(known.get("base_url", "")) if isinstance(known, dict) else ""
+    written = VARIABLE.sub(lambda name: os.environ.get(name[1], name[0]), written)
     usual = written.rstrip("/").removesuffix("/api/v4")
     shown = re.sub(r"//.*@", "//", usual)  # also of an address that cannot be parsed
     if shown == without_userinfo(address):

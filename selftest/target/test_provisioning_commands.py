@@ -176,11 +176,14 @@ def test_a_file_that_is_no_profile_of_the_target_is_not_written_over(
     assert not (tmp_path / "mine.secrets.env").exists()
 
 
-def test_what_was_added_to_a_profile_stays_if_its_address_ends_with_a_slash(
-    conformance: Callable[..., Outcome], tmp_path: Path
+@pytest.mark.parametrize("form", ["{}/api/v4/", "${{STAGING}}"])
+def test_what_was_added_to_a_profile_stays_however_its_address_is_written(
+    conformance: Callable[..., Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     with serving() as (service, base_url):
         (tmp_path / "admin.token").write_text(service.administrator.token)
-        (tmp_path / "mine.yaml").write_text(f"base_url: {base_url}/api/v4/\nactors: {{}}\nlimits: {{page_walk: 77}}\n")
+        monkeypatch.setenv("STAGING", base_url)
+        address = form.format(base_url)
+        (tmp_path / "mine.yaml").write_text(f"base_url: {address}\nactors: {{}}\nlimits: {{page_walk: 77}}\n")
         conformance("provision", "--base-url", base_url, "--admin-token-file", "admin.token", "--out", "mine.yaml")
     assert load_profile(tmp_path / "mine.yaml").limits.page_walk == 77
