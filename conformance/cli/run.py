@@ -272,7 +272,7 @@ def _exit_code(code: int, watcher: _Watcher) -> int:
 
 def _why_nothing_ran(session: Session | None) -> str:
     """Name the selected areas outside the profile's scope, or suggest other causes."""
-    profile = session.profile if session is not None else None
+    profile = session.job.profile if session is not None else None
     if session is not None and profile is not None and profile.scope:
         options, stated = session.options, session.contract.requirements
         selected = dict.fromkeys((*options.areas, *(stated[name].area for name in options.requirements)))

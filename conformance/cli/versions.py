@@ -19,10 +19,10 @@ from conformance.reports import READINESS, render_all, set_aside, write_text
 from conformance.results.reading import read_record
 from conformance.results.recorder import add_readiness
 from conformance.results.text import one_line, plural
+from conformance.runner.job import Job
 from conformance.runner.location import suite_arguments
 from conformance.runner.options import OPTIONS, Options
 from conformance.runner.precautions import when_terminated
-from conformance.runner.session import Session
 from conformance.target.check import doubted_version
 from conformance.target.profile import AUTO
 from conformance.versions.har import LONGEST
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.results.record import RunRecord
+    from conformance.runner.session import Session
+    from conformance.target import Profile
 
 _CODES = {
     Ready.READY: ExitCode.CONFORMANT,
@@ -159,23 +161,22 @@ def readiness(*, start: str | None, end: str, **given: Any) -> int:
     """
     if start is not None and start != AUTO:
         Version.parse_declared(start, "--from")
-    session = Session.prepare(Options(version=start, **given))
-    for warning in session.warnings:
+    job = Job.prepare(Options(version=start, **given))
+    for warning in job.warnings:
         click.echo(f"Warning: {warning}", err=True)
-    older, newer = interval(session.version, end, "--to")
-    options = replace(session.options, version=str(older), seed=session.seed)
-    found = readiness_of(Comparison(options, session.folder), older, newer)
-    _warn_of_another_version(session)
-    page = session.folder / f"as-of-{newer}" / "results.jsonl"
-    file = write_readiness(found, session.folder, page)
+    older, newer = interval(job.version, end, "--to")
+    options = replace(job.options, version=str(older), seed=job.seed)
+    found = readiness_of(Comparison(options, job.folder), older, newer)
+    _warn_of_another_version(job.profile)
+    page = job.folder / f"as-of-{newer}" / "results.jsonl"
+    file = write_readiness(found, job.folder, page)
     click.echo(in_words(found))
     click.echo(f"\nReport: {page.parent / 'index.html'}, {file}")
     return _CODES[found.verdict]
 
 
-def _warn_of_another_version(session: Session) -> None:
+def _warn_of_another_version(profile: Profile | None) -> None:
     """Warn when the target reports another version than the one to upgrade from: the rows between them may be wrong."""
-    profile = session.profile
     if profile is None:
         return
     with Client(profile.client_settings()) as client:

@@ -220,7 +220,7 @@ class Bench:
         session = self._session
         before, session.run = session.run, Run(self._contract, self._profile(ground), session.writer.write)
         self.is_busy = True
-        session.stopped = None  # a service that does not answer has ended only its own test
+        session.ending.stopped = None  # a service that does not answer has ended only its own test
         try:
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
         finally:

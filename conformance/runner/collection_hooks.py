@@ -92,7 +92,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if problems:
         raise pytest.UsageError("The contract claims tests that do not exist:\n  " + "\n  ".join(problems))
     items[:] = [item for item in items if not is_suite(item) or id_of(item) in plan.tests]
-    not_wanted = plan.left_out.keys() | session.kept
+    not_wanted = plan.left_out.keys() | session.job.kept
     left_out = [item for item in items if is_suite(item) and id_of(item) in not_wanted]
     if left_out:
         config.hook.pytest_deselected(items=left_out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,51 +14,40 @@ from conformance.target.marker import operator
 from conformance.target.names import PRESUMED
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from conformance.contract import Contract
+    from conformance.runner.job import Job
     from conformance.runner.options import Options
     from conformance.target import Profile
 
 
-@dataclass(frozen=True)
-class Beginning:
-    """What is fixed when a run begins."""
-
-    seed: int
-    started: datetime
-    warnings: tuple[str, ...]
-    folder: Path
-    """Where its record is."""
-
-
-def header_of(beginning: Beginning, contract: Contract, profile: Profile, options: Options) -> Header:
-    """Return the header of a run."""
-    seed = "" if options.seed is not None else f" --seed {beginning.seed}"
+def header_of(job: Job, profile: Profile) -> Header:
+    """Return the header of a run on the target of a profile."""
+    options = job.options
+    seed = "" if options.seed is not None else f" --seed {job.seed}"
     before, mark, behind = options.command.partition(" -- ")
     return Header(
         form=RECORD_FORM,
         suite=__version__,
-        contract=contract.digest,
+        contract=job.contract.digest,
         target=profile.title,
         base_url=profile.redacted()["base_url"],
         version=str(profile.version or "unknown"),
         version_source=profile.version_source,
         edition=profile.edition,
         profile=profile.redacted(),
-        seed=beginning.seed,
-        started=beginning.started.isoformat(timespec="seconds"),
+        seed=job.seed,
+        started=job.begun.isoformat(timespec="seconds"),
         python=platform.python_version(),
         arguments=options.arguments,
-        warnings=beginning.warnings,
+        warnings=job.warnings,
         command=f"{before}{seed}{mark}{behind}",
         scope=profile.scope,
-        undeclared=_undeclared(profile, contract),
+        undeclared=_undeclared(profile, job.contract),
         selection=options.selection.words,
         subjects=tuple(subject.words for subject in options.subjects),
         fail_on=options.fail_on,
         allowed=_allowed(profile, options),
-        started_in=os.path.relpath(Path.cwd(), beginning.folder.resolve()),
+        started_in=os.path.relpath(Path.cwd(), job.folder.resolve()),
         shard=str(options.shard or ""),
         run_by=operator(),
     )

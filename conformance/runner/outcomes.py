@@ -165,13 +165,13 @@ def _last(running: Running, session: Session, end: Exception) -> BaseException:
     if isinstance(end, TargetGoneError):
         running.say(TestOutcome.INCONCLUSIVE, str(end), Reason.INTERRUPTED)
         running.test.results.leave_open(Reason.NO_ANSWER, str(end))
-        session.stopped = f"the target stopped answering: {end}"
+        session.ending.stopped = f"the target stopped answering: {end}"
     else:
         is_begun = isinstance(end, RequestsSpentError)
         what, why = (TestOutcome.NOT_TESTED, Reason.INTERRUPTED) if is_begun else (TestOutcome.NOT_BEGUN, None)
         running.say(what, str(end), why)
         running.test.results.leave_open(Reason.NOT_REACHED, str(end), Outcome.NOT_TESTED)
-        session.stopped = str(end)
+        session.ending.stopped = str(end)
     return pytest.skip.Exception(str(end))
 
 

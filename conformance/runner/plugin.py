@@ -18,12 +18,13 @@ from conformance.results.record import Reason
 from conformance.runner import collection_hooks, outcomes, workers
 from conformance.runner.collection import ONLY_ASKS, id_in, id_of, is_suite
 from conformance.runner.collection_hooks import deselected_by, everything_in
+from conformance.runner.job import Job
 from conformance.runner.options import add_options, options_of
 from conformance.runner.outcomes import Running
 from conformance.runner.precautions import undisturbed
 from conformance.runner.progress import NOT_RUN, TRIED_AGAIN, ByArea, FewWords, after_tests, before_tests
 from conformance.runner.reruns import Reruns
-from conformance.runner.session import SESSION, Session
+from conformance.runner.session import SESSION, Session, Share
 from conformance.suite.context import TestContext, enter
 
 if TYPE_CHECKING:
@@ -74,14 +75,16 @@ def pytest_configure(config: pytest.Config) -> None:
         is_worker = workers.is_worker(config)
         if is_worker:  # it is told what is kept; the record of the earlier run is being written anew
             options = replace(options, resume=None)
-        session = config.stash[SESSION] = Session.prepare(options, keeps_record=not is_worker)
+        job = Job.prepare(options, keeps_record=not is_worker)
     except ContractError as error:
         raise pytest.UsageError(f"The contract is broken: {error}") from error
     except ConformanceError as error:
         raise pytest.UsageError(str(error)) from error
-    if workers.is_worker(config):
-        workers.become_worker(session, config.workerinput)  # type: ignore[attr-defined]  # as pytest-xdist has it
+    if is_worker:
+        told = config.workerinput  # type: ignore[attr-defined]  # as pytest-xdist has it
+        config.stash[SESSION] = workers.session_of_worker(job, told)
     else:
+        config.stash[SESSION] = Session(job, Share(job.first_world))
         _show_by_area(config)
         if workers.has_workers(config) and config.option.maxschedchunk is None:
             config.option.maxschedchunk = 1  # whoever is free takes the next test
@@ -172,7 +175,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     config, state = session.config, session.config.stash[SESSION]
     workers.go_on(config)
     suite = [item for item in session.items if is_suite(item)]
-    if state.interrupted:
+    if state.ending.interrupted:
         _leave_failures_to_the_verdict(config)
         return True
     is_broken = session.testsfailed and not config.option.continue_on_collection_errors
@@ -221,14 +224,14 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
         workers.leave(state, session.config.workeroutput)  # type: ignore[attr-defined]  # the same
     if state in _KEEPING:
         _KEEPING.remove(state)
-    state.interrupted = state.interrupted or exitstatus == pytest.ExitCode.INTERRUPTED
-    ended_itself = state.stopped is not None  # its time was over, or its target was gone: nobody interrupted it
+    state.ending.interrupted = state.ending.interrupted or exitstatus == pytest.ExitCode.INTERRUPTED
+    ended_itself = state.ending.stopped is not None  # its time was over, or its target was gone: nobody interrupted it
     if state.is_open:
         _end_last_test(session, state)
-    state.stopped = state.stopped or _why_stopped(session, state)
+    state.ending.stopped = state.ending.stopped or _why_stopped(session, state)
     with after_tests(session.config) if session.config.stash.get(_SHOWS, False) else nullcontext():
         state.close()
-    if state.interrupted:
+    if state.ending.interrupted:
         exitstatus = pytest.ExitCode.OK if ended_itself else pytest.ExitCode.INTERRUPTED
     session.exitstatus = _exit_status(session, state, exitstatus)
 
@@ -250,17 +253,17 @@ def _end_last_test(session: pytest.Session, state: Session) -> None:
 
 
 def _why_stopped(session: pytest.Session, state: Session) -> str | None:
-    if state.terminated:
+    if state.ending.terminated:
         return "the run was terminated"
     told = session.shouldfail or session.shouldstop
     if told:
         return f"pytest stopped: {told}"
-    return "the operator interrupted the run" if state.interrupted else None
+    return "the operator interrupted the run" if state.ending.interrupted else None
 
 
 def _exit_status(session: pytest.Session, state: Session, exitstatus: int) -> int:
     """Return the verdict's exit code, unless pytest was interrupted or broke; a run without tests is no success."""
-    if state.terminated:
+    if state.ending.terminated:
         return int(ExitCode.TERMINATED)
     if _EXIT in session.config.stash:
         return int(session.config.stash[_EXIT])
@@ -341,7 +344,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def _ended(item: pytest.Item, session: Session, test: TestContext, *, is_interrupted: bool = False) -> None:
     """Write the result of a test, or keep it where the test will run again."""
     reruns, lines = item.stash[_RERUNS], session.writer.release()
-    is_last = is_interrupted or session.stopped is not None
+    is_last = is_interrupted or session.ending.stopped is not None
     counting = reruns.lines_at_last(lines) if is_last else reruns.lines_after(lines, test)
     for line in counting or ():
         session.writer.write(line)
@@ -381,7 +384,7 @@ def _phase(
         return (yield from phase(running, session))
     finally:
         if session.is_over and _BRIEF not in item.config.stash:  # by area the summary says it
-            item.session.shouldstop = str(session.stopped)
+            item.session.shouldstop = str(session.ending.stopped)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -396,10 +399,11 @@ def pytest_runtest_makereport(
     if call.excinfo is not None and call.excinfo.value is not running.told:
         running.broke(call.when, call.excinfo.value)
     session = item.config.stash[SESSION]
-    if not report.passed and session.stopped is None and not item.stash[_RERUNS].is_last(running.test, running.outcome):
+    is_last = session.ending.stopped is not None or item.stash[_RERUNS].is_last(running.test, running.outcome)
+    if not report.passed and not is_last:
         report.outcome = TRIED_AGAIN  # type: ignore[assignment]  # pytest's own are passed, failed and skipped
     if call.when == "teardown":
-        report.user_properties += [NOT_RUN] if session.stopped and running.has_not_begun else []
+        report.user_properties += [NOT_RUN] if session.ending.stopped and running.has_not_begun else []
         running.end()
         del item.stash[_RUNNING]
         _ended(item, session, running.test)

@@ -361,7 +361,7 @@ class FewWords:
         try:
             return (yield)
         except KeyboardInterrupt:
-            self._session.interrupted = True
+            self._session.ending.interrupted = True
             return True
 
 

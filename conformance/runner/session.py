@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import secrets
 import sys
 import time
@@ -15,39 +14,35 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.contract import Contract, Version
 from conformance.errors import ConformanceError, ContractError, ExitCode, TargetError, UsageError
 from conformance.fuzzing.corpus import Budget, corpus_folder
 from conformance.fuzzing.session_cases import SessionCases
 from conformance.http.client import RequestsSpentError, TargetGoneError
-from conformance.results.baseline import load_baseline
 from conformance.results.durations import Durations
-from conformance.results.parts import Part, closed, require_same_fixtures, require_same_run, together
+from conformance.results.parts import closed, require_same_fixtures, require_same_run, together
 from conformance.results.plan import Plan, access, make_plan, table
 from conformance.results.record import Footer, NetworkUse, Notice, RunRecord, TestEnd, TestOutcome
 from conformance.results.recorder import Recorder
-from conformance.results.trust import require_unread
 from conformance.results.verdicts import RunResult, RunVerdict
 from conformance.runner.absent import know_absent, know_and_tell
-from conformance.runner.header import Beginning, header_of
+from conformance.runner.header import header_of
 from conformance.runner.precautions import Precautions, undisturbed, when_terminated
-from conformance.runner.profiles import REPORTS, doubts, profile_of, reference_target, reference_version
+from conformance.runner.profiles import doubts, reference_target, reference_version
 from conformance.runner.record_writer import RecordWriter
 from conformance.suite.context import Run
 from conformance.suite.latencies import summed_up
 from conformance.target.machine import require_confirmed
 from conformance.target.preflight import preflight, undeclared
-from conformance.target.profile import AUTO
 from conformance.target.readings import State
 from conformance.target.version import upgraded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
+    from conformance.contract import Contract, Version
     from conformance.results.plan import SuiteTest
-    from conformance.results.record import KnownFailure
+    from conformance.runner.job import Job
     from conformance.runner.options import Options
     from conformance.target import Profile
     from conformance.target.readings import Finding
@@ -96,26 +91,36 @@ class ProcessSummary:
 
 
 @dataclass
+class Ending:
+    """How a run ended, as far as it is known."""
+
+    stopped: str | None = None
+    """Why it ended early."""
+    could_not_run: bool = False
+    """Whether it ended before its first test because the target could not be tested."""
+    interrupted: bool = False
+    """Whether somebody interrupted it, or pytest reported an interrupt."""
+    terminated: bool = False
+    """Whether SIGTERM ended it."""
+    contradicted: tuple[str, ...] = ()
+    """The places where the target contradicts the profile, when the run was forced anyway."""
+    left: tuple[str, ...] = ()
+    """What it changed and could not put back."""
+
+    @property
+    def is_early(self) -> bool:
+        """Whether not every test that was to run could run."""
+        return self.stopped is not None or self.interrupted
+
+
+@dataclass
 class Session:
     """The state of a session before, while and after it runs.
 
     `open` starts target and record; `close` adds up the results, writes the footer and renders the reports.
     """
 
-    # What was asked for.
-    options: Options
-    contract: Contract
-    profile: Profile | None
-    """None for a target that starts with the run: the embedded reference, or the target of a proof."""
-    seed: int
-    warnings: tuple[str, ...] = ()
-    """Warnings from before the run begins."""
-    baseline: Mapping[str, KnownFailure] = field(default_factory=dict)
-    """The requirements that are known to fail, with the reason."""
-    earlier: Part | None = None
-    """The interrupted run that this one resumes."""
-    kept: frozenset[str] = frozenset()
-    """The tests of that run that have a result."""
+    job: Job
 
     # This process's part.
     share: Share = field(default_factory=Share)
@@ -128,7 +133,6 @@ class Session:
     # The run.
     name: str = ""
     """The unique name of this run."""
-    started: datetime = field(default_factory=lambda: datetime.now(UTC))
     target: Profile | None = None
     """The target's profile in this run; None before the plan is made."""
     plan: Plan | None = None
@@ -142,19 +146,7 @@ class Session:
     of_workers: list[ProcessSummary] = field(default_factory=list)
     """The summaries of the workers."""
 
-    # How it ended.
-    stopped: str | None = None
-    """Why it ended early."""
-    could_not_run: bool = False
-    """Whether it ended before its first test because the target could not be tested."""
-    interrupted: bool = False
-    """Whether somebody interrupted it, or pytest reported an interrupt."""
-    terminated: bool = False
-    """Whether SIGTERM ended it."""
-    contradicted: tuple[str, ...] = ()
-    """The places where the target contradicts the profile, when the run was forced anyway."""
-    left: tuple[str, ...] = ()
-    """What it changed and could not put back."""
+    ending: Ending = field(default_factory=Ending)
     result: RunResult | None = None
     record: RunRecord | None = None
     reports_problem: str | None = None
@@ -164,60 +156,44 @@ class Session:
 
     def __post_init__(self) -> None:
         """Set the name of the run and the budget of its cases."""
-        self.name = self.name or f"{self.started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+        self.name = self.name or f"{self.job.begun:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
         budget = Budget(self.seed, self.options.max_examples, self.options.fuzz_seconds)
         self.cases = SessionCases(self.contract, budget, corpus_folder(self.options.corpus))
 
-    @classmethod
-    def prepare(cls, options: Options, *, keeps_record: bool = True) -> Session:
-        """Check the options as far as that is possible without a request; raise UsageError when they are wrong."""
-        contract = Contract.load()
-        _require_possible(options, contract)
-        seed = options.seed if options.seed is not None else random.SystemRandom().randrange(2**31)
-        known = load_baseline(options.baseline, contract, datetime.now(UTC).date()) if options.baseline else {}
-        profile, warnings = profile_of(options, keeps_record=keeps_record)
-        first = (options.shard.number - 1) * options.workers if options.shard is not None else 0
-        if profile is not None:
-            profile.in_world(first + options.workers - 1)  # before any worker starts: it raises where there are too few
-        elif options.version is not None and options.version != AUTO:
-            Version.parse_known(options.version, "--target-version")  # the reference has none that is newer than known
-        session = cls(options, contract, profile, seed, warnings, known, share=Share(first))
-        if options.resume is not None:
-            session.earlier = Part.of(options.resume)
-            session.kept = session.earlier.settled
-        return session
+    @property
+    def options(self) -> Options:
+        """The operator's options."""
+        return self.job.options
+
+    @property
+    def contract(self) -> Contract:
+        """The contract that the target is tested against."""
+        return self.job.contract
+
+    @property
+    def seed(self) -> int:
+        """The seed of all random choices."""
+        return self.job.seed
+
+    @property
+    def version(self) -> Version | None:
+        """The version to judge by; None when it is unknown."""
+        return self.job.version
 
     @property
     def is_over(self) -> bool:
         """Whether no further test starts: the target is gone, or the time is over."""
-        return self.stopped is not None and self.mode.ends_with_target
+        return self.ending.stopped is not None and self.mode.ends_with_target
 
     @property
     def durations(self) -> Durations:
         """How long tests took on this target, as far as known."""
-        return Durations(self.cases.folder, self.profile.base_url if self.profile is not None else "")
-
-    @property
-    def version(self) -> Version | None:
-        """The version to judge by: from the options, the profile, the target, or the reference's default."""
-        if self.profile is not None:
-            return self.profile.version
-        if self.options.as_of is not None:
-            return Version.parse_known(self.options.as_of)
-        return Version.parse_known(reference_version(self.options))
-
-    @property
-    def folder(self) -> Path:
-        """The folder for the reports of this run."""
-        if self.options.out is not None:
-            return self.options.out
-        target = self.profile.title if self.profile else "reference"
-        return REPORTS / target / self.started.strftime("%Y%m%dT%H%M%S.%fZ")
+        return Durations(self.cases.folder, self.job.profile.base_url if self.job.profile is not None else "")
 
     @property
     def subject(self) -> str:
         """What is tested, in a few words."""
-        if self.profile is None and self.mode.serve is None:
+        if self.job.profile is None and self.mode.serve is None:
             return f"the embedded reference of version {reference_version(self.options)}"
         return str(self.target.redacted()["base_url"]) if self.target is not None else "a target"
 
@@ -271,9 +247,10 @@ class Session:
         """Start the target if it starts with the run, and plan which of these tests run."""
         if self.plan is None:
             self.target = self._target()
-            self.plan = make_plan(self.contract, self.target, tests.values(), self.options.selection, self.baseline)
-            if self.earlier is not None and self.kept.issuperset(self.plan.selected):
-                raise UsageError(f"Every test of {self.earlier.name} came to a result: nothing is left to go on with.")
+            self.plan = make_plan(self.contract, self.target, tests.values(), self.options.selection, self.job.baseline)
+            earlier = self.job.earlier
+            if earlier is not None and self.job.kept.issuperset(self.plan.selected):
+                raise UsageError(f"Every test of {earlier.name} came to a result: nothing is left to go on with.")
         return self.plan
 
     def open(self) -> None:
@@ -284,8 +261,8 @@ class Session:
         if self.target is None or self.plan is None:
             raise ContractError("The run has no plan.")
         self._clock = time.monotonic()
-        if self.keeps_record and self._changes_what_stays and self.profile is not None:
-            require_confirmed(self.profile, self.options.confirm)
+        if self.keeps_record and self._changes_what_stays and self.job.profile is not None:
+            require_confirmed(self.job.profile, self.options.confirm)
         if self.keeps_record:
             self.writer.recorder = self._begun_record(self.target, self.plan)
         options, paced = self.options, self._paced(self.target)
@@ -298,14 +275,14 @@ class Session:
         try:
             if self.keeps_record:
                 preflight(self.target, self.run.client)
-                if self.profile is not None and self.options.as_of is None:
+                if self.job.profile is not None and self.options.as_of is None:
                     self._take_up(doubts(self.target, self.run.client, self.options))
             self._take_precautions()
             look = partial(know_and_tell, self.run, self.plan, self.writer.write_at_once)
             know_absent(self.run, look, self.cases.shared, is_worker=not self.keeps_record)
         except (ConformanceError, TargetGoneError, RequestsSpentError) as error:
             why = error if isinstance(error, ConformanceError) else TargetError(f"The run could not begin: {error}")
-            self.stopped, self.could_not_run = str(why), True
+            self.ending.stopped, self.ending.could_not_run = str(why), True
             self.close()
             raise why from None
         if self.keeps_record:
@@ -316,49 +293,49 @@ class Session:
 
     def _begun_record(self, profile: Profile, plan: Plan) -> Recorder:
         """Begin the record; when this run resumes another, include that run's results."""
-        beginning = Beginning(self.seed, self.started, self.warnings, self.folder)
-        header = header_of(beginning, self.contract, profile, self.options)
-        if self.earlier is not None:
-            before = self.earlier.record.header
-            require_same_run(self.earlier.name, before, "this run", header)
-            require_same_fixtures(self.earlier.name, before, header)
+        header, earlier = header_of(self.job, profile), self.job.earlier
+        if earlier is not None:
+            before = earlier.record.header
+            require_same_run(earlier.name, before, "this run", header)
+            require_same_fixtures(earlier.name, before, header)
             header = replace(header, started=before.started)
-        recorder = self._recorder_of_its_own() if self.mode.renders else Recorder(self.folder / "results.jsonl")
+        recorder = self._recorder_of_its_own() if self.mode.renders else Recorder(self.job.folder / "results.jsonl")
         recorder.write(header)
         recorder.write_plan(plan.requirements)
         recorder.write_table(table(self.contract))
         recorder.write_access(access(self.contract, profile.version))
-        for line in (*self.earlier.lines_of(self.kept), *self.earlier.notices) if self.earlier is not None else ():
+        for line in (*earlier.lines_of(self.job.kept), *earlier.notices) if earlier is not None else ():
             recorder.append(line)
-        self.writer.ended |= self.kept
+        self.writer.ended |= self.job.kept
         return recorder
 
     def _recorder_of_its_own(self) -> Recorder:
         """Open the record in a folder without reports of another run; that run's record is moved aside."""
         from conformance.reports import set_aside, take_away  # noqa: PLC0415 - what renders is for no worker
 
-        told = set_aside(self.folder) if self.earlier is None else None
+        folder = self.job.folder
+        told = set_aside(folder) if self.job.earlier is None else None
         if told is not None:
             print(told, file=sys.stderr)  # noqa: T201 - whoever names a folder twice has to know
-        recorder = Recorder(self.folder / "results.jsonl")
-        take_away(self.folder)
+        recorder = Recorder(folder / "results.jsonl")
+        take_away(folder)
         return recorder
 
     def _terminate(self) -> None:
-        if not self.terminated:  # some send it again and again, and to be told once is enough
-            self.terminated = True
+        if not self.ending.terminated:  # some send it again and again, and to be told once is enough
+            self.ending.terminated = True
             raise KeyboardInterrupt
 
     def _take_precautions(self) -> None:
         """Make sure that all later changes are undone; raise TargetError when another run uses the target."""
-        if self.profile is None or self.run is None or not self._changes_what_stays:
+        if self.job.profile is None or self.run is None or not self._changes_what_stays:
             return
-        folder = self.writer.recorder.file.parent if self.writer.recorder is not None else self.folder
-        precautions = Precautions.of(self._paced(self.profile), self.options.target, folder, self.name)
+        folder = self.writer.recorder.file.parent if self.writer.recorder is not None else self.job.folder
+        precautions = Precautions.of(self._paced(self.job.profile), self.options.target, folder, self.name)
         self._stack.callback(precautions.close)
         if self.keeps_record:
             self._stack.callback(precautions.release)
-            if self.earlier is not None:
+            if self.job.earlier is not None:
                 precautions.end_earlier()
             worlds = range(self.share.world, self.share.world + self.options.workers)
             for text in precautions.begin(worlds, restores=not self.options.no_restore):
@@ -369,7 +346,7 @@ class Session:
 
     @property
     def _changes_what_stays(self) -> bool:
-        return self.profile is not None and self.mode.serve is None and not self.options.read_only
+        return self.job.profile is not None and self.mode.serve is None and not self.options.read_only
 
     def say_deselected(self, selected: Collection[str], cause: str = "") -> None:
         """Record why each planned test that is not selected is left out: `cause`, unless the plan names a reason."""
@@ -381,14 +358,14 @@ class Session:
     def _target(self) -> Profile:
         if self.mode.serve is not None:
             return self._stack.enter_context(self.mode.serve())
-        if self.profile is None:
+        if self.job.profile is None:
             return self._stack.enter_context(reference_target(self.options, self.version))
-        return self.profile.in_world(self.share.world)
+        return self.job.profile.in_world(self.share.world)
 
     def _take_up(self, found: Iterable[Finding]) -> None:
         """Keep what the target contradicts for the report, and warn of the rest and of another version."""
         told = [(one, f"{one.place}: {one.detail}") for one in found]
-        self.contradicted = tuple(text for one, text in told if one.state is State.CONTRADICTED)
+        self.ending.contradicted = tuple(text for one, text in told if one.state is State.CONTRADICTED)
         for text in (text for one, text in told if one.state is not State.CONTRADICTED or one.place == "version"):
             self.writer.write(Notice(text))
 
@@ -399,7 +376,7 @@ class Session:
         try:
             if self.writer.recorder is not None and self.result is None:
                 self._say_what_was_not_begun()
-                self.left = self._put_back()
+                self.ending.left = self._put_back()
                 self._say_whether_it_was_upgraded()
                 with undisturbed():  # what was put back is not done again, and what was seen takes seconds to write
                     self._finish(self.writer.recorder)
@@ -413,11 +390,11 @@ class Session:
             return self.precautions.put_back() if self.precautions is not None else ()
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - as said above
             why = "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
-            return (f"what could not be put back ({why}). Later: conformance restore {self.folder}",)
+            return (f"what could not be put back ({why}). Later: conformance restore {self.job.folder}",)
 
     def _say_whether_it_was_upgraded(self) -> None:
         """Warn when the target, which is asked for its version, tells another one than before the tests."""
-        if self.run is None or self.target is None or self.stopped is not None or self.interrupted:
+        if self.run is None or self.target is None or self.ending.is_early:
             return
         self.run.client.most_requests = None
         text = upgraded(self.target, self.run.client) if self.target.asks_version else None
@@ -425,7 +402,7 @@ class Session:
             self.writer.write(Notice(text))
 
     def _say_what_was_not_begun(self) -> None:
-        cause = self.stopped or "pytest ended before it, without a reason"
+        cause = self.ending.stopped or "pytest ended before it, without a reason"
         self.say_deselected(self.plan.selected if self.plan else ())
         for name in self.plan.tests if self.plan else ():
             if name not in self.writer.ended:
@@ -433,11 +410,11 @@ class Session:
 
     def _finish(self, recorder: Recorder) -> None:
         """Add up the results, write the footer and render the reports."""
-        processes = [self.summary, *self.of_workers]
+        processes, earlier = [self.summary, *self.of_workers], self.job.earlier
         for process in processes:
             for warning in process.warnings:
                 recorder.write(Notice(warning))
-        before = self.earlier.record.latencies if self.earlier is not None else ()
+        before = earlier.record.latencies if earlier is not None else ()
         recorder.write_latencies(together((before, summed_up([process.latencies for process in processes]))))
         footer = Footer(
             verdict=RunVerdict.INCOMPLETE,
@@ -445,15 +422,15 @@ class Session:
             ended=datetime.now(UTC).isoformat(timespec="seconds"),
             requests=self._requests(recorder),
             seconds=round(time.monotonic() - self._clock, 3),
-            detail=self.stopped,
+            detail=self.ending.stopped,
             drawn=dict(sum((Counter(process.drawn) for process in processes), Counter())),
             network=sum((process.network for process in processes), NetworkUse()),
-            could_not_run=self.could_not_run,
-            left=self.left,
-            contradicted=self.contradicted,
+            could_not_run=self.ending.could_not_run,
+            left=self.ending.left,
+            contradicted=self.ending.contradicted,
         )
-        self.record, self.result = closed(recorder, self.earlier.followed_by(footer) if self.earlier else footer)
-        self.durations.remember(end for end in self.record.tests if end.test not in self.kept)
+        self.record, self.result = closed(recorder, earlier.followed_by(footer) if earlier is not None else footer)
+        self.durations.remember(end for end in self.record.tests if end.test not in self.job.kept)
         if not self.mode.renders:
             return
         from conformance.reports import render_all  # noqa: PLC0415 - what renders is for no worker
@@ -467,8 +444,9 @@ class Session:
 
     def _requests(self, recorder: Recorder) -> int:
         own = self.run.client.requests if self.run else 0
-        own += self.earlier.requests_of(self.kept) if self.earlier and self.options.workers == 1 else 0
-        return own + (sum(end.requests for end in recorder.read_back().tests) if self.options.workers > 1 else 0)
+        earlier, is_alone = self.job.earlier, self.options.workers == 1
+        own += earlier.requests_of(self.job.kept) if earlier is not None and is_alone else 0
+        return own + (0 if is_alone else sum(end.requests for end in recorder.read_back().tests))
 
     @property
     def exit_code(self) -> ExitCode | None:
@@ -482,19 +460,3 @@ class Session:
 
 
 SESSION = pytest.StashKey[Session]()
-
-
-def _require_possible(options: Options, contract: Contract) -> None:
-    """Raise UsageError when options name something that does not exist, or contradict each other."""
-    for area in options.areas:
-        contract.require_area(area)
-    for requirement in options.requirements:
-        contract.requirement(requirement)
-    _ = options.selection  # which raises where the earlier run cannot be read
-    require_unread(options.out, [options.failed] if options.failed else [])
-    if options.as_of is not None:
-        Version.parse_known(options.as_of, "--as-of")
-    if options.fail_on == "new" and options.baseline is None:
-        raise UsageError("--fail-on new needs a --baseline that says what is not new.")
-    if options.shard is not None and options.seed is None:
-        raise UsageError("--shard needs --seed N, with the same number for all shards of a run.")

@@ -19,14 +19,14 @@ from conformance.results.recorder import encoded
 from conformance.results.text import one_line
 from conformance.runner.location import SUITE_FOLDER
 from conformance.runner.precautions import ENDING
-from conformance.runner.session import ProcessSummary, Share
+from conformance.runner.session import ProcessSummary, Session, Share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pytest
 
-    from conformance.runner.session import Session
+    from conformance.runner.job import Job
 
 _SEED = "conformance_seed"
 _WORLD = "conformance_world"
@@ -79,9 +79,9 @@ def told_to_worker(session: Session, number: int) -> dict[str, Any]:
         _SEED: session.seed,
         _WORLD: world,
         _RUN: session.name,
-        _FOLDER: str(session.folder.absolute()),
+        _FOLDER: str(session.job.folder.absolute()),
         _ORDER: order,
-        _KEPT: sorted(session.kept),
+        _KEPT: sorted(session.job.kept),
         _CASES: str(session.cases.share()),
     }
 
@@ -103,23 +103,23 @@ def go_on(config: pytest.Config) -> None:
         gc.enable()
 
 
-def become_worker(session: Session, told: Mapping[str, Any]) -> None:
-    """Make a session that of a worker: it has a world of its own and keeps no record."""
-    session.name, session.options = told[_RUN], replace(session.options, out=Path(told[_FOLDER]))
-    session.keeps_record, session.share = False, Share(told[_WORLD], told[_ORDER]["beside"], told[_ORDER]["seconds"])
+def session_of_worker(job: Job, told: Mapping[str, Any]) -> Session:
+    """Return the session of a worker: it has a world of its own and keeps no record."""
     # Signals to all processes of a terminal or a service are for the process with the record: it ends the workers.
     for number in (signal.SIGINT, *ENDING):
         signal.signal(number, signal.SIG_IGN)
-    session.kept = frozenset(told[_KEPT])
-    session.seed = told[_SEED]
-    session.cases.budget = replace(session.cases.budget, seed=session.seed)
+    options = replace(job.options, out=Path(told[_FOLDER]))
+    own = replace(job, options=options, seed=told[_SEED], kept=frozenset(told[_KEPT]))
+    share = Share(told[_WORLD], told[_ORDER]["beside"], told[_ORDER]["seconds"])
+    session = Session(own, share, keeps_record=False, name=told[_RUN])
     session.cases.take_from(Path(told[_CASES]))
+    return session
 
 
 def draw_for_all(session: Session) -> None:
     """Start drawing, in one process, the cases that workers will ask for, in about the order in which they ask."""
     if session.plan is not None:
-        wanted = session.plan.tests.keys() - session.plan.left_out.keys() - session.kept
+        wanted = session.plan.tests.keys() - session.plan.left_out.keys() - session.job.kept
         in_turn = sorted(wanted, key=lambda name: (-weight_of(name), name))
         session.cases.share()
         session.draw_ahead(in_turn)
@@ -131,7 +131,7 @@ def hand_over(session: Session, report: pytest.TestReport) -> None:
         "lines": [encoded(line) for line in session.writer.lines],
         "ended": sorted(session.writer.ended),
         "requests": session.writer.requests_of_ended,
-        "stopped": session.stopped,
+        "stopped": session.ending.stopped,
     }
     report.user_properties.append((_SAID, said))
     session.writer.lines.clear()
@@ -149,7 +149,7 @@ def take_over(session: Session, report: pytest.TestReport) -> None:
         session.writer.recorder.append(line)
     session.writer.ended.update(said["ended"])
     session.writer.requests_of_ended += said["requests"]
-    session.stopped = session.stopped or said["stopped"]
+    session.ending.stopped = session.ending.stopped or said["stopped"]
 
 
 def leave(session: Session, output: dict[str, Any]) -> None:

@@ -20,6 +20,7 @@ from conformance.errors import ExitCode, TargetError
 from conformance.http.client import Client, TargetGoneError
 from conformance.reports import FORMATS
 from conformance.results.record import Check, Outcome, Reason
+from conformance.runner.job import Job
 from conformance.runner.options import Options
 from conformance.runner.session import Session
 from conformance.suite.context import Run, Unmet, Violation, testing
@@ -326,7 +327,7 @@ def test_a_target_that_cannot_be_called_ends_with_one_message_and_a_report(tmp_p
             "retries": SHORT_RETRIES,
         }
         (tmp_path / "target.yaml").write_text(json.dumps(profile), encoding="utf-8")
-        session = Session.prepare(Options(target=tmp_path / "target.yaml", out=tmp_path / "out"))
+        session = Session(Job.prepare(Options(target=tmp_path / "target.yaml", out=tmp_path / "out")))
         session.make_plan({})
         with pytest.raises(TargetError) as raised:
             session.open()

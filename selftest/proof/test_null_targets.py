@@ -19,6 +19,7 @@ from conformance.reference.versions import SUPPORTED_VERSIONS
 from conformance.results.reading import read_record
 from conformance.results.record import Outcome
 from conformance.results.verdicts import Verdict, add_up
+from conformance.runner.job import Job
 from conformance.runner.location import suite_arguments
 from conformance.runner.options import Options
 from conformance.runner.session import SESSION, Mode, Session
@@ -151,7 +152,7 @@ def test_without_a_service_nothing_passes_and_one_message_says_what_is_there(
     actors = {"maintainer": {"token": "secret"}}
     profile = {"base_url": base_url, "disposable": True, "actors": actors, "fixtures": {"project": {"id": 1}}}
     (tmp_path / "target.yaml").write_text(json.dumps(profile), encoding="utf-8")
-    session = Session.prepare(Options(target=tmp_path / "target.yaml", out=tmp_path / "out"))
+    session = Session(Job.prepare(Options(target=tmp_path / "target.yaml", out=tmp_path / "out")))
     session.make_plan({})
     with pytest.raises(TargetError) as raised:
         session.open()

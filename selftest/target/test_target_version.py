@@ -10,6 +10,7 @@ import pytest
 from conformance.contract import Version
 from conformance.errors import ExitCode
 from conformance.http.client import Client
+from conformance.runner.job import Job
 from conformance.runner.options import Options
 from conformance.runner.session import Session
 from conformance.target import version
@@ -219,7 +220,7 @@ def test_auto_at_a_dead_host_ends_like_any_run_at_a_dead_host(
 
 
 def test_the_embedded_reference_always_knows_its_version(tmp_path: Path) -> None:
-    session = Session.prepare(Options(version="auto", out=tmp_path))
+    session = Session(Job.prepare(Options(version="auto", out=tmp_path)))
     session.make_plan({})
     session.open()
     session.close()
