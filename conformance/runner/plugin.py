@@ -399,8 +399,7 @@ def pytest_runtest_makereport(
     if call.excinfo is not None and call.excinfo.value is not running.told:
         running.broke(call.when, call.excinfo.value)
     session = item.config.stash[SESSION]
-    is_last = session.ending.stopped is not None or item.stash[_RERUNS].is_last(running.test, running.outcome)
-    if not report.passed and not is_last:
+    if not report.passed and _runs_again(item, session, running):
         report.outcome = TRIED_AGAIN  # type: ignore[assignment]  # pytest's own are passed, failed and skipped
     if call.when == "teardown":
         report.user_properties += [NOT_RUN] if session.ending.stopped and running.has_not_begun else []
@@ -410,6 +409,11 @@ def pytest_runtest_makereport(
         if workers.is_worker(item.config):
             workers.hand_over(session, report)
     return report
+
+
+def _runs_again(item: pytest.Item, session: Session, running: Running) -> bool:
+    """Tell whether a test of which an attempt did not pass will run once more."""
+    return session.ending.stopped is None and not item.stash[_RERUNS].is_last(running.test, running.outcome)
 
 
 def _without_secrets(report: pytest.TestReport) -> pytest.TestReport:
