@@ -1,0 +1,104 @@
+"""Compares a profile with its target before anything is judged by it: each name must stand for what the profile says.
+
+It only trusts calls outside the specification that services of this kind have, such as `GET /projects/:id`, because
+the suite tests the specification itself. What cannot be read proves nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from conformance.target.check.actors import actor, doubted_roles, roles
+from conformance.target.check.contents import look_inside
+from conformance.target.check.fixtures import BY_KIND
+from conformance.target.check.without_calls import duplicates, too_few
+from conformance.target.names import FIXTURE_ROWS
+from conformance.target.readings import Finding, Readings, State
+from conformance.target.version import Reported, ask_version
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from conformance.http.client import Client
+    from conformance.target.profile import Profile
+
+__all__ = ["as_table", "check_profile", "doubted_roles", "doubted_version"]
+
+
+def as_table(findings: Iterable[Finding]) -> str:
+    """Return findings as a table for people: contradictions first, with the values to write."""
+    order = [*State]
+    rows = [
+        ("where", "what", "found", ""),
+        *(
+            (one.place, str(one.state), one.detail, "" if one.write is None else json.dumps(one.write))
+            for one in sorted(findings, key=lambda one: order.index(one.state))
+        ),
+    ]
+    width = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    return "\n".join(
+        f"{place:<{width[0]}}  {state:<{width[1]}}  {detail}{f'; write {value}' if value else ''}"
+        for place, state, detail, value in rows
+    )
+
+
+def check_profile(profile: Profile, client: Client, worlds: Iterable[int] = (0,)) -> tuple[Finding, ...]:
+    """Return where the target contradicts the profile, what is missing, and what could not be read.
+
+    It only reads. `worlds` are the numbers of the worlds to check. Raise TargetGoneError when nobody answers. A single
+    lost or incomplete answer contradicts nothing, because contradictions are checked once more.
+    """
+    numbers = [*worlds]
+    found = _look(profile, client, numbers)
+    contradicted = {one.place for one in found if one.state is State.CONTRADICTED}
+    if not contradicted:
+        return found
+    again = _look(profile, client, numbers)
+    return tuple(one for one in again if one.state is not State.CONTRADICTED or one.place in contradicted)
+
+
+def _look(profile: Profile, client: Client, numbers: Sequence[int]) -> tuple[Finding, ...]:
+    """Run all checks once."""
+    looks: list[tuple[str, Callable[[], Iterable[Finding]]]] = [("", partial(doubted_version, profile, client))]
+    for number in numbers:
+        before = f"worlds[{number - 1}]." if number else ""
+        looks += [(before, look) for look in _looks(profile.in_world(number), client)]
+    # One after the other, these reads would delay a run against a distant target by minutes.
+    at_once = client.settings.at_once * max(1, len(numbers))
+    with client.for_several(len(numbers)), ThreadPoolExecutor(at_once) as pool, client.ending_when_interrupted():
+        found = pool.map(lambda look: [replace(one, place=f"{look[0]}{one.place}") for one in look[1]()], looks)
+        return tuple({(one.place, one.detail): one for several in found for one in several}.values())
+
+
+def _looks(profile: Profile, client: Client) -> Iterator[Callable[[], Iterable[Finding]]]:
+    """Yield the checks of a world; they can run in parallel."""
+    target = Readings(profile, client)
+    yield partial(duplicates, profile)
+    yield partial(too_few, profile)
+    yield from (partial(actor, target, name) for name in profile.actors)
+    for name, entries in profile.fixtures.items():
+        row = FIXTURE_ROWS[name]
+        look = BY_KIND.get(row.kind)
+        for entry in entries:
+            if look is not None:
+                yield partial(look, target, entry.place, entry)
+            yield partial(look_inside, target, name, row.kind, entry)
+            if row.roles:
+                yield partial(roles, target, entry.place, name, entry)
+
+
+def doubted_version(profile: Profile, client: Client) -> Iterator[Finding]:
+    """Yield a finding if the target reports another version than the one that is declared."""
+    if profile.version is None or profile.asks_version:
+        return
+    said = ask_version(profile, client)
+    if isinstance(said, Reported) and profile.version not in (said.version, said.judged_by):
+        declared = f"a newer one, judged as {profile.version}" if profile.version_warning else f"{profile.version}"
+        detail = f"{declared} ({profile.version_source}), and the target says {said.text} ({said.place})"
+        # A version with another numbering scheme belongs to an independent implementation, and proves nothing here.
+        is_wrong = profile.version_source.endswith("profile") and said.judged_by is not None
+        yield Finding("version", State.CONTRADICTED if is_wrong else State.NOTE, detail, str(said.version))
