@@ -9,36 +9,29 @@ such as a call about a thing that does not exist.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
-from conformance.http.exchange import NOT_THERE, READING, Trouble, next_page
+from conformance.http.exchange import NOT_THERE, next_page
 from conformance.results.record import Outcome, Reason
 from conformance.results.text import plural
 from conformance.suite.exceptions import NotTested, Unmet
+from conformance.suite.probes import Probes, must_be_given, short_of_scope
 from conformance.suite.served_reads import SHOWS_WHAT_WAS_MADE
 from conformance.suite.shown_records import values_under
-from conformance.target.ownership import UNUSED_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from conformance.contract import Operation
     from conformance.http.client import Client
-    from conformance.http.exchange import Credentials, Exchange
+    from conformance.http.exchange import Exchange
     from conformance.schema.response_validator import ResponseValidator
     from conformance.target import Profile
 
 #: Answers that say nothing about the operation: a service may check token and role before it looks up the path.
 _SAYS_NOTHING = frozenset({401, 403, 429, 502, 503, 504})
-#: Fixtures of the same kind: if the operation answers for one of them, it exists for all.
-_ALIKE: Mapping[str, tuple[str, ...]] = {
-    "project": ("project", "fuzz_project", "sibling_project"),
-    "group": ("group", "fuzz_group", "sibling_group"),
-}
 #: Writes that a project may forbid. Then any 4xx may refuse them, 404 included.
 _MAY_BE_FORBIDDEN = frozenset(
     {"createMergeRequestApprovalRule", "updateMergeRequestApprovalRule", "deleteMergeRequestApprovalRule"}
@@ -48,16 +41,10 @@ _FORBIDDING: Mapping[str, tuple[str, bool]] = {
     "merge_request_approval_setting": ("allow_overrides_to_approver_list_per_merge_request", False),
     "approvals": ("disable_overriding_approvers_per_merge_request", True),
 }
-#: Prefixes below which the whole API may be served by mistake.
-OTHER_PREFIXES = ("", "/api", "/api/v3", "/api/v5")
 #: Methods of calls that need what they name, and that do not remove it.
 _KEEPING = ("GET", "PUT")
 #: The operation that takes an approval back.
 _TAKES_BACK = "unapproveMergeRequest"
-#: How often a call is repeated that a gateway may have answered.
-_PAGES = 3
-#: Names that do not exist.
-_UNUSED: Mapping[str, str] = {"integration_slug": "conformance-no-such-integration"}
 
 
 class OperationAbsent(Unmet):
@@ -100,6 +87,7 @@ class Absences:
         self._profile = profile
         self._validator = validator
         self._client = client
+        self._probes = Probes(profile, client)
         self._suspected: set[str] = set()
         self._unimplemented: set[str] = set()
         """Operations that the target itself calls not implemented, in its answer about a thing that does not exist."""
@@ -149,7 +137,7 @@ class Absences:
         wanted = [operation for operation in operations if operation.is_read or not only_reads]
         at_once = min(self._client.settings.at_once, self._client.worth_sending_at_once())
         with ThreadPoolExecutor(at_once) as pool, self._client.ending_when_interrupted():
-            answered = list(zip(wanted, pool.map(self._first_call, wanted), strict=True))
+            answered = list(zip(wanted, pool.map(self._probes.first_call, wanted), strict=True))
         families: dict[str, list[tuple[Operation, Exchange]]] = {}
         for operation, exchange in answered:
             if exchange is None or exchange.status is None:
@@ -165,28 +153,8 @@ class Absences:
         for path, members in families.items():
             self._conclude_family(path, members)
         answers = [exchange for _, exchange in answered if exchange is not None and exchange.status]
-        self._look_for_bars(answers)
-        self._look_for_scopes([answer for answer in answers if answer.call.method not in READING])
-
-    def _look_for_bars(self, answers: list[Exchange]) -> None:
-        """Find methods that something in front of the target bars: those who must be served get a page everywhere."""
-        writes = [answer for answer in answers if answer.call.method not in READING]
-        for method in {answer.call.method for answer in writes if _forbids_by_a_page(answer)}:
-            own = [answer for answer in writes if answer.call.method == method]
-            if all(map(_forbids_by_a_page, own)) and any(not answer.is_page for answer in answers):
-                first = own[0].call
-                kind, below = first.path.split("/")[1], first.path.split("/")[3:]
-                elsewhere = replace(first, path="/".join(["", kind, str(UNUSED_ID), *below]))
-                if _forbids_by_a_page(self._client.perform(elsewhere)):  # a service answers that it knows no such thing
-                    self.barred.add(method)
-
-    def _look_for_scopes(self, writes: list[Exchange]) -> None:
-        """Find actors whose tokens may only read: then nothing shows what the service would let them do."""
-        by_actor: dict[str, list[bool]] = {}
-        for answer in writes:
-            if answer.call.actor is not None:
-                by_actor.setdefault(answer.call.actor.name, []).append(answer.lacks_scope)
-        self.short_of_scope |= {name for name, lacking in by_actor.items() if len(lacking) > 1 and all(lacking)}
+        self.barred |= self._probes.barred(answers)
+        self.short_of_scope |= short_of_scope(answers)
 
     def known(self) -> Mapping[str, list[str]] | None:
         """Return the result of the look, for others on the same target; None when they have to look themselves."""
@@ -201,35 +169,18 @@ class Absences:
         self._unimplemented |= {*known["unimplemented"]}
         self._answered |= {*known["answered"]}
 
-    def _first_call(self, operation: Operation) -> Exchange | None:
-        """Call a read correctly; call a write without its required input, or about something that does not exist.
-
-        Return None when the profile lacks fixtures, or an actor who is served.
-        """
-        actor = next(self._served(operation), None)
-        names_all = operation.is_read or _must_be_given(operation)
-        path = self._path(operation, last_is_unused=not names_all)
-        if path is None or actor is None:
-            return None
-        send = partial(self._client.send, actor, operation.method, path)
-        exchange = send() if operation.is_read else send(json_body={})
-        # A page may be a gateway's, or how the service says that it has no such path: then it comes again.
-        for _ in range(_PAGES if exchange.trouble is Trouble.GATEWAY else 0):
-            exchange = send() if operation.is_read else send(json_body={})
-        return exchange
-
     def _conclude_family(self, path: str, members: list[tuple[Operation, Exchange]]) -> None:
         """Treat all methods of a collection and its entries as absent if its list is absent and no addition accepted.
 
         The same holds when the operation says that it is not implemented, even for a thing that does not exist.
         """
         own = [entry for entry in self._validator.operations if _collection(entry) == path]
-        adds = any(_must_be_given(entry) and entry.path == path for entry, _ in members)
+        adds = any(must_be_given(entry) and entry.path == path for entry, _ in members)
         says_so = all(exchange.status == HTTPStatus.NOT_IMPLEMENTED for _, exchange in members)
         if (adds or says_so) and len(own) == len(members) and any(entry.id in self.found for entry, _ in members):
             for operation, _ in members:
                 if operation.id not in self.found:
-                    exchange = self._first_call(operation)
+                    exchange = self._probes.first_call(operation)
                     if exchange is not None and exchange.status in NOT_THERE:
                         self._add(operation, [exchange])
 
@@ -354,7 +305,7 @@ class Absences:
         if self._may_be_forbidden(operation, exchange):
             return  # the project may allow it at another time
         tried = [exchange]
-        for other in self._other_ways(operation, exchange):
+        for other in self._probes.other_ways(operation, exchange):
             tried.append(other)
             if other.status not in NOT_THERE:
                 return
@@ -375,60 +326,6 @@ class Absences:
         self.found[operation.id] = Absence(operation, tuple(tried))
         self._tell(self.found[operation.id])
 
-    def _other_ways(self, operation: Operation, exchange: Exchange) -> Iterator[Exchange]:
-        call = exchange.call
-        # Perhaps only the administrator of the installation is meant, and everybody else gets 404.
-        admin = self._profile.actors.get("admin")
-        others = [actor for actor in (*self._served(operation), admin) if actor not in (call.actor, None)]
-        paths = [call.path, *self._other_paths(operation, call.path)]
-        who = [(actor, call.path) for actor in others] + [(call.actor, path) for path in paths[1:]]
-        for actor, path in who:
-            yield self._client.perform(replace(call, actor=actor, path=path))
-        if operation.is_read:
-            for prefix in OTHER_PREFIXES:
-                yield self._client.send(call.actor, call.method, f"{self._profile.base_url}{prefix}{call.path}")
-            token = call.actor.token if call.actor else ""
-            bearing = self._client.send(None, call.method, call.path, headers={"Authorization": f"Bearer {token}"})
-            if bearing.status != HTTPStatus.UNAUTHORIZED:  # which says nothing of the operation
-                yield bearing
-
-    def _other_paths(self, operation: Operation, path: str) -> Iterator[str]:
-        """Yield the path of the same call by full path instead of number and, for a read, those of similar things."""
-        owner = operation.owner
-        kind, number = (owner.fixture if owner is not None else None) or "", path.split("/")[2:3]
-        if kind not in _ALIKE:
-            return
-        head = path.split("/")[1]
-        behind = path.split("/", 3)[3:]
-        for name in _ALIKE[kind]:
-            for entry in self._profile.fixtures.get(name, ())[:1]:
-                is_same = [str(entry.get("id"))] == number
-                named = [quote(str(entry.get("path")), safe="")] if entry.get("path") else []
-                wanted = named if is_same else [str(entry.get("id"))] if _reaches_alike(operation) else []
-                yield from ("/".join(["", head, one, *behind]) for one in wanted)
-
-    def _served(self, operation: Operation) -> Iterator[Credentials]:
-        return (self._profile.actors[name] for name in operation.served if name in self._profile.actors)
-
-    def _path(self, operation: Operation, *, last_is_unused: bool) -> str | None:
-        """Return the path of a call whose last named thing does not exist; None if unknown."""
-        values: dict[str, object] = {}
-        for number, parameter in enumerate(operation.path_parameters, start=1):
-            fixture = "" if last_is_unused and number == len(operation.path_parameters) else parameter.fixture
-            unused = _UNUSED.get(parameter.name, UNUSED_ID)
-            values[parameter.name] = self._profile.value(fixture) if fixture else unused
-        return None if None in values.values() else operation.path_with(values)
-
-
-def _forbids_by_a_page(exchange: Exchange) -> bool:
-    return exchange.status == HTTPStatus.FORBIDDEN and exchange.is_page
-
-
-def _must_be_given(operation: Operation) -> bool:
-    """Tell whether a write requires a body and its path names only fixtures, so that it fails without the body."""
-    asks = any(entry.required for entry in operation.parameters if entry.place == "body")
-    return asks and not operation.is_read and operation.is_named_by_fixtures
-
 
 def _always_served(operation: Operation) -> bool:
     """Tell whether a read shows things that always exist without being created, such as settings and lists."""
@@ -438,11 +335,6 @@ def _always_served(operation: Operation) -> bool:
 
 def _names_an_integration(operation: Operation) -> bool:
     return operation.path.endswith("{integration_slug}")
-
-
-def _reaches_alike(operation: Operation) -> bool:
-    """Tell whether a read names only a project or group, so that it works for any other as well."""
-    return operation.is_read and operation.path.count("{") == 1
 
 
 def _collection(operation: Operation) -> str:

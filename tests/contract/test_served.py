@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.fuzzing import must_be_stored
-from conformance.suite.absences import OTHER_PREFIXES
 from conformance.suite.arrange import Arranged, area_of, arranged
 from conformance.suite.call_forms import sent_in_all_forms
 from conformance.suite.context import NotTested, Unmet, Violation
@@ -35,6 +34,7 @@ from conformance.suite.derived import (
 )
 from conformance.suite.expectations import WITH_CHARSET, Answer, Caller, given, must, must_be_as_before, must_settle
 from conformance.suite.expectations.words import settles
+from conformance.suite.probes import OTHER_PREFIXES
 from conformance.suite.steady import identity, says_the_same
 
 if TYPE_CHECKING:
