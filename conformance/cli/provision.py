@@ -29,7 +29,7 @@ from conformance.results.grouping import grouped
 from conformance.results.text import plural
 from conformance.target.fit_secrets import VARIABLE
 from conformance.target.names import FEATURES
-from conformance.target.profile import base_url_from, profile_from_yaml
+from conformance.target.profile_file import base_url_from, profile_from_yaml
 from conformance.target.provisioning import PREFIX, Order, Provisioned, Tell, provision
 from conformance.target.provisioning.accounts import UsersRefusedError
 from conformance.target.provisioning.calls import Calls, NotOursError, RefusedError, by_http

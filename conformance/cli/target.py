@@ -27,7 +27,7 @@ from conformance.target.machine import is_confirmed
 from conformance.target.mending import mend
 from conformance.target.names import TABLE
 from conformance.target.preflight import overstated, preflight, serves_any, undeclared
-from conformance.target.profile import profile_from_yaml
+from conformance.target.profile_file import profile_from_yaml
 from conformance.target.provisioning import PREFIX
 from conformance.target.provisioning.calls import Calls, RefusedError, by_http
 from conformance.target.provisioning.discover import Discovery

@@ -18,7 +18,7 @@ from conformance.errors import ConformanceError
 from conformance.http.client import Client
 from conformance.runner.precautions import when_terminated
 from conformance.target import load_profile
-from conformance.target.profile import base_url_from
+from conformance.target.profile_file import base_url_from
 from conformance.target.version import Reported, ask_version
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from conformance.suite import load
 from conformance.suite.context import Run
 from conformance.target.embedded import prepared_service, profile_data
 from conformance.target.names import FEATURES
-from conformance.target.profile import profile_from
+from conformance.target.profile_file import profile_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

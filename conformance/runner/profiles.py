@@ -14,7 +14,8 @@ from conformance.results.recorder import require_writable
 from conformance.results.text import plural
 from conformance.target import Profile, load_profile
 from conformance.target.check import as_table, check_profile
-from conformance.target.profile import AUTO, base_url_from
+from conformance.target.profile import AUTO
+from conformance.target.profile_file import base_url_from
 from conformance.target.readings import Finding, State
 from conformance.target.version import resolved
 

@@ -15,7 +15,7 @@ from conformance.reference.server import ask
 from conformance.reference.world import NO_ID
 from conformance.target import ACTORS, FIXTURES, Profile
 from conformance.target.names import PLURALS
-from conformance.target.profile import profile_from
+from conformance.target.profile_file import profile_from
 from conformance.target.provisioning import Order, provision
 from conformance.target.provisioning.blueprint import Blueprint
 from conformance.target.provisioning.calls import Answer, Body, Calls, Way

@@ -18,10 +18,12 @@ from conformance.fuzzing.cases import DrawnCase, without_small_steps
 from conformance.fuzzing.choices import SeededChoices
 from conformance.fuzzing.corpus import Budget, Corpus
 from conformance.suite.arrange import ABSENT, Place
-from conformance.target.profile import Profile, profile_from
+from conformance.target.profile_file import profile_from
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from conformance.target.profile import Profile
 
 VERSION = Version.parse("17.7")
 BUDGET = Budget(seed=11, max_examples=20, seconds=60)

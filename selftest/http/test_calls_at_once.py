@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from conformance.http.client import Client, TargetGoneError
-from conformance.target.profile import Actor, profile_from
+from conformance.target.profile import Actor
+from conformance.target.profile_file import profile_from
 from selftest.proof.hostile import GOOD, Call, Line, says, serving, whole
 
 MAINTAINER = Actor("maintainer", "secret-token")

@@ -15,7 +15,7 @@ from conformance.contract import Contract
 from conformance.suite.context import Run, Unmet, testing
 from conformance.suite.evidence import evidence_of
 from conformance.suite.expectations import Caller
-from conformance.target.profile import profile_from
+from conformance.target.profile_file import profile_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -21,7 +21,7 @@ from conformance.results.record import Check, Outcome
 from conformance.runner.location import SUITE_FOLDER
 from conformance.suite.context import Unmet, Violation
 from conformance.suite.tls import key_of, shake
-from conformance.target.profile import profile_from
+from conformance.target.profile_file import profile_from
 from selftest.conftest import in_a_test
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from conformance.proof.chaos.kinds import Disturbed
 from conformance.proof.chaos.proxy import Proxy
 from conformance.reference import EmbeddedServer
 from conformance.target.embedded import prepared_service
-from conformance.target.profile import Actor, profile_from
+from conformance.target.profile import Actor
+from conformance.target.profile_file import profile_from
 from selftest.proof.hostile import GOOD, Answer, Call, Line, falls_silent_after, only_at, resets, says, serving, whole
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from conformance.errors import UsageError
 from conformance.http.client import Client
 from conformance.http.transport import NotSentError
 from conformance.suite.evidence import evidence_of
-from conformance.target.profile import Actor, load_profile, profile_from
+from conformance.target.profile import Actor
+from conformance.target.profile_file import load_profile, profile_from
 from selftest.http.certificates import Authority
 from selftest.proof.hostile import GOOD, Answer, Call, Line, redirects, says, serving, whole
 

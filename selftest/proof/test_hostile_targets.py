@@ -25,7 +25,8 @@ from conformance.runner.options import Options
 from conformance.runner.session import Session
 from conformance.suite.context import Run, Unmet, Violation, testing
 from conformance.suite.expectations import Caller, verifies
-from conformance.target.profile import Actor, profile_from
+from conformance.target.profile import Actor
+from conformance.target.profile_file import profile_from
 from selftest.conftest import SHORT_RETRIES
 from selftest.proof.hostile import (
     BROKEN,

@@ -24,7 +24,7 @@ from conformance.suite.derived import caller_named, documents_json, served_calle
 from conformance.suite.expectations import Answer, Caller, group_path, project_path
 from conformance.target.embedded import prepared_service, profile_data
 from conformance.target.names import ACTORS
-from conformance.target.profile import profile_from
+from conformance.target.profile_file import profile_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -18,7 +18,7 @@ from conformance.results.reading import read_record
 from conformance.target import Profile, load_profile
 from conformance.target.embedded import directly, prepared_service, profile_of
 from conformance.target.names import LEAVING, in_place_of
-from conformance.target.profile import profile_from
+from conformance.target.profile_file import profile_from
 from conformance.target.provisioning import PREFIX
 from conformance.target.provisioning.calls import Answer, Body, Calls, Way
 from conformance.target.provisioning.files import Made

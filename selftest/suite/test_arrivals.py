@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,8 +13,11 @@ from conformance.schema.response_validator import ResponseValidator
 from conformance.suite.arrivals import Arrivals
 from conformance.target import Actor
 from conformance.target.embedded import prepared_service, profile_data
-from conformance.target.profile import Profile, profile_from
+from conformance.target.profile_file import profile_from
 from selftest.conftest import VERSION
+
+if TYPE_CHECKING:
+    from conformance.target.profile import Profile
 
 #: An id of a merge request from which nobody can tell which one it is.
 _UNTOLD = "group%2F..%2Fproject"

@@ -12,7 +12,7 @@ from conformance.results.record import Check, Outcome
 from conformance.suite.arrange.reviews import created
 from conformance.suite.context import Unmet
 from conformance.suite.expectations import Caller, project_path
-from conformance.target.profile import load_profile
+from conformance.target.profile_file import load_profile
 from selftest.conftest import in_a_test
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from conformance.http import exchange as http
 from conformance.http.client import Client
 from conformance.suite.evidence import evidence_of
 from conformance.target.fit_secrets import shell_variables
-from conformance.target.profile import Actor, profile_from
+from conformance.target.profile import Actor
+from conformance.target.profile_file import profile_from
 from selftest.proof.hostile import GOOD, Call, Line, serving, whole
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from conformance.suite.known_reads import KnownReads
 from conformance.suite.writes import Writes
 from conformance.target import Actor
 from conformance.target.embedded import prepared_service, profile_data
-from conformance.target.profile import profile_from
+from conformance.target.profile_file import profile_from
 from selftest.conftest import NO_AUTHORITIES, VERSION, in_a_test, serving
 
 if TYPE_CHECKING:

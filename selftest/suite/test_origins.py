@@ -8,7 +8,7 @@ import pytest
 
 from conformance.suite.exceptions import Violation
 from conformance.suite.origins import Origins
-from conformance.target.profile import profile_from
+from conformance.target.profile_file import profile_from
 
 if TYPE_CHECKING:
     from conformance.target import Profile

@@ -12,11 +12,13 @@ from conformance.http.exchange import Call, Exchange
 from conformance.schema.response_validator import ResponseValidator
 from conformance.suite.served_reads import ServedReads
 from conformance.target.embedded import prepared_service, profile_data
-from conformance.target.profile import Profile, profile_from
+from conformance.target.profile_file import profile_from
 from selftest.conftest import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from conformance.target.profile import Profile
 
 SERVED = "integrations.authorization.maintainer-is-served"
 #: A list with stated pagination.

@@ -15,7 +15,7 @@ from conformance.suite.evidence import evidence_of
 from conformance.suite.expectations import Answer, Caller, given, must, observe, unchanged, verifies
 from conformance.suite.expectations import Path as ApiPath
 from conformance.suite.expectations.words import told_number
-from conformance.target.profile import profile_from
+from conformance.target.profile_file import profile_from
 from selftest.conftest import in_a_test
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from conformance.suite.arrange.job_token_scope import PROJECTS
 from conformance.suite.arrange.reviews import created
 from conformance.suite.context import Unmet, Violation, current_run
 from conformance.suite.expectations import Caller, project_path, verifies
-from conformance.target.profile import load_profile
+from conformance.target.profile_file import load_profile
 from selftest.altering import altering, called
 from selftest.conftest import in_a_test
 

@@ -16,11 +16,12 @@ from conformance.runner.collection import all_tests
 from conformance.target.embedded import profile_data
 from conformance.target.names import FEATURES, PRESUMED
 from conformance.target.preflight import undeclared
-from conformance.target.profile import Profile, profile_from
+from conformance.target.profile_file import profile_from
 
 if TYPE_CHECKING:
     from conformance.reference import Service
     from conformance.results.record import PlannedRequirement
+    from conformance.target.profile import Profile
 
 READING = "project-approval-configuration.record.settings"
 WITHOUT_NAME = "project-approval-rules.update.name-is-required"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.cli import provision as command
-from conformance.target.profile import load_profile
+from conformance.target.profile_file import load_profile
 from conformance.target.provisioning import provision
 from conformance.target.provisioning.calls import by_http
 from selftest.conftest import serving

@@ -10,7 +10,7 @@ import pytest
 from conformance.http.client import Client
 from conformance.reference.http import Response
 from conformance.target.embedded import prepared_service, profile_data
-from conformance.target.profile import profile_from
+from conformance.target.profile_file import profile_from
 from conformance.target.readings import Readings
 from conformance.target.spots import Spot
 from conformance.target.states import States

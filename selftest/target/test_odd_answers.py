@@ -18,7 +18,7 @@ from conformance.reference import EmbeddedServer
 from conformance.target.check import check_profile, doubted_roles
 from conformance.target.marker import KEY, Marker, run_behind
 from conformance.target.preflight import overstated, preflight
-from conformance.target.profile import profile_from
+from conformance.target.profile_file import profile_from
 from conformance.target.provisioning.accounts import UsersRefusedError
 from conformance.target.provisioning.calls import Answer, Body, RefusedError, Way, by_http
 from conformance.target.provisioning.discover import Discovery

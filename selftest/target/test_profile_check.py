@@ -17,7 +17,8 @@ from conformance.runner.profiles import doubts
 from conformance.target.check import check_profile
 from conformance.target.embedded import prepared_service, profile_data
 from conformance.target.preflight import overstated
-from conformance.target.profile import Fixture, load_profile, profile_from
+from conformance.target.profile import Fixture
+from conformance.target.profile_file import load_profile, profile_from
 from conformance.target.readings import State
 from conformance.target.trials import try_writes
 from selftest.conftest import VERSION, serving

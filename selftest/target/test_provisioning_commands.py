@@ -12,7 +12,7 @@ import yaml
 
 from conformance.reference.errors import NoRouteError
 from conformance.target.embedded import prepared_service
-from conformance.target.profile import load_profile
+from conformance.target.profile_file import load_profile
 from conformance.target.provisioning.files import secrets_beside
 from selftest.conftest import VERSION, lacking, serving
 

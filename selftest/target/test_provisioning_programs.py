@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from conformance.target.names import FIXTURES
-from conformance.target.profile import load_profile, profile_from
+from conformance.target.profile_file import load_profile, profile_from
 from conformance.target.provisioning.files import SecretsFile
 from conformance.target.provisioning.program import needed, without_secrets
 from selftest.conftest import serving

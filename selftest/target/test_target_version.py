@@ -16,7 +16,7 @@ from conformance.runner.session import Session
 from conformance.target import version
 from conformance.target.check import check_profile
 from conformance.target.embedded import prepared_service, profile_data
-from conformance.target.profile import profile_from
+from conformance.target.profile_file import profile_from
 from conformance.target.readings import State
 from conformance.target.version import resolved
 from selftest.conftest import serving

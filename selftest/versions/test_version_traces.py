@@ -13,7 +13,7 @@ from conformance.http.exchange import Call, Exchange
 from conformance.schema.response_validator import ResponseValidator
 from conformance.suite.version_traces import VersionTraces
 from conformance.target.embedded import profile_data
-from conformance.target.profile import profile_from
+from conformance.target.profile_file import profile_from
 from selftest.conftest import serving
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from conformance.runner.collection import id_of
 from conformance.runner.location import suite_arguments
 from conformance.runner.session import SESSION, Mode
 from conformance.target.embedded import DEFAULT_VERSION, prepared_service, profile_data
-from conformance.target.profile import profile_from
+from conformance.target.profile_file import profile_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from conformance.errors import UsageError
 from conformance.http.redaction import keep_in
-from conformance.target.profile import secrets_in
+from conformance.target.profile_file import secrets_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
