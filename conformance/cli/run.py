@@ -23,10 +23,10 @@ from conformance.reports import json_report
 from conformance.reports.facts import Facts
 from conformance.results.trust import record_in, trusted_record
 from conformance.runner import plugin as pytest_plugin
+from conformance.runner.display import forgiving
 from conformance.runner.location import suite_arguments
 from conformance.runner.options import OPTIONS
 from conformance.runner.profiles import DEFAULT_PROFILE
-from conformance.runner.progress import forgiving
 from conformance.target import load_profile
 
 if TYPE_CHECKING:

@@ -1,26 +1,22 @@
-"""Progress of a run by area, with the time left: a moving display on a terminal, plain lines in a log."""
+"""Progress of a run by area, with the time left: pytest plugins that count tests and show how far the run is."""
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 import threading
 import time
 from collections import Counter
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TextIO
 
 import pytest
-from rich.console import Console
-from rich.progress import BarColumn, TextColumn
-from rich.progress import Progress as Display
-from rich.text import Text
 
 from conformance.results.durations import weights_of
 from conformance.results.text import plural
 from conformance.runner.collection import id_in
+from conformance.runner.display import SILENCE_SECONDS, Live, State, minutes_of, screen_on
 from conformance.runner.time_left import TimeLeft, Work, alike
 
 if TYPE_CHECKING:
@@ -28,10 +24,8 @@ if TYPE_CHECKING:
 
     from xdist.workermanage import WorkerController
 
+    from conformance.runner.display import Screen
     from conformance.runner.session import Session
-
-#: After this many silent seconds, a log gets a line that says how far the run is.
-SILENCE_SECONDS = 15.0
 
 #: The outcome of a test that failed and runs once more: a category of our own, as plugins may have.
 TRIED_AGAIN = "tried again"
@@ -40,7 +34,6 @@ NOT_RUN = ("conformance", "not run")
 _TICK_SECONDS = 0.5
 #: The plugins that distribute tests and show the state of workers, by the names that pytest-xdist gives them.
 _SHARES_OUT, _SHOWS_WORKERS = "dsession", "terminaldistreporter"
-_BAR = 20
 
 
 @dataclass
@@ -58,73 +51,6 @@ class _Area:
         found = [f"{self.failed} failed"] if self.failed else []
         found += [f"{self.skipped} skipped"] if self.skipped else []
         return ", ".join(found) or "ok"
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """How far a run is."""
-
-    area: str
-    """The area of the test that started last, with how many of its tests have ended."""
-    done: int
-    total: int
-    rest: str
-    """Failures, elapsed time and time left, in words."""
-
-    @property
-    def words(self) -> str:
-        """The text after the area; before the first test it has no counts."""
-        return f"{self.done}/{self.total} in all  {self.rest}" if self.total else self.rest
-
-
-class Screen(Protocol):
-    """Where progress is shown."""
-
-    def say(self, line: str, result: str = "", more: str = "") -> None:
-        """Show a line that stays; `result` is the middle part, which may be coloured."""
-
-    def status(self, state: State) -> None:
-        """Show how far the run is; this line may be overwritten."""
-
-
-class Live:
-    """A terminal: one line moves below the lines that stay."""
-
-    def __init__(self, console: Console) -> None:
-        """Draw on a console between `__enter__` and `__exit__` of `display`."""
-        columns = (TextColumn("{task.description}"), BarColumn(_BAR), TextColumn("{task.fields[rest]}"))
-        # pytest captures what tests print, so nothing is redirected here.
-        self.display = Display(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
-        self._task = self.display.add_task("", rest="", visible=False)
-
-    def say(self, line: str, result: str = "", more: str = "") -> None:
-        """Write a line above the moving one."""
-        style = "green" if result.strip() == "ok" else "red" if "failed" in result else "yellow"
-        self.display.console.print(Text.assemble(line, (result, style), more))
-
-    def status(self, state: State) -> None:
-        """Change the text of the moving line."""
-        counted: dict[str, Any] = {"completed": state.done, "total": state.total or None}
-        self.display.update(self._task, description=state.area, rest=state.words, visible=True, **counted)
-
-
-@dataclass
-class Log:
-    """A file or pipe: whole lines without control characters, and a status line after a silence."""
-
-    console: Console
-    clock: Callable[[], float] = time.monotonic
-    _at: float = field(default_factory=time.monotonic)
-
-    def say(self, line: str, result: str = "", more: str = "") -> None:
-        """Write a line."""
-        self.console.print(f"{line}{result}{more}")
-        self._at = self.clock()
-
-    def status(self, state: State) -> None:
-        """Write a line when nothing has been written for a while."""
-        if self.clock() - self._at >= SILENCE_SECONDS:
-            self.say(f"{state.area}  {state.words}")
 
 
 class Progress:
@@ -215,19 +141,19 @@ class Progress:
     def _state(self, area: _Area) -> State:
         failed = sum(each.failed for each in self._areas.values())
         words = f"{failed} failed" if failed else "none failed"
-        rest = f"{words}  {_minutes(self._clock() - self._started)}{self._rest()}{self._slow()}"
+        rest = f"{words}  {minutes_of(self._clock() - self._started)}{self._rest()}{self._slow()}"
         return State(f"{area.name} {area.done}/{area.total}", self._done, len(self._tests), rest)
 
     def _rest(self) -> str:
         """Estimate the time left; empty while there is nothing to estimate from."""
         seconds = self._time_left.seconds()
-        return "" if seconds is None else f", about {_minutes(seconds)} left"
+        return "" if seconds is None else f", about {minutes_of(seconds)} left"
 
     def _slow(self) -> str:
         """Name the test that takes long, because the target may hang there; empty if none does."""
         test, seconds = self._time_left.longest()
         is_slow = seconds >= SILENCE_SECONDS
-        return f"; {test.rpartition('::')[2]} has been running for {_minutes(seconds)}" if is_slow else ""
+        return f"; {test.rpartition('::')[2]} has been running for {minutes_of(seconds)}" if is_slow else ""
 
 
 class ByArea:
@@ -391,7 +317,7 @@ def _beside_tests(config: pytest.Config, what: str, more: Callable[[], str | Non
     def tick() -> None:
         words = more()
         if words is not None:
-            screen.status(State(what, 0, 0, f"{words}{_minutes(time.monotonic() - started)}"))
+            screen.status(State(what, 0, 0, f"{words}{minutes_of(time.monotonic() - started)}"))
 
     with _screen(config) as screen, _ticking(tick):
         yield
@@ -415,47 +341,6 @@ def _ticking(tick: Callable[[], None]) -> Iterator[None]:
         thread.join()
 
 
-class _Forgiving(io.TextIOBase):
-    """A stream that ignores a reader who goes away; only the code that writes results has to notice that."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        return getattr(self._stream, "encoding", None) or "utf-8"
-
-    def write(self, text: str) -> int:
-        with suppress(OSError, ValueError):
-            self._stream.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        with suppress(OSError, ValueError):
-            self._stream.flush()
-
-    def fileno(self) -> int:
-        return self._stream.fileno()
-
-    def isatty(self) -> bool:
-        return not self._stream.closed and self._stream.isatty()
-
-
-def forgiving(stream: TextIO) -> TextIO:
-    """Return a stream that writes to another one while somebody reads that, and discards text afterwards."""
-    return cast("TextIO", _Forgiving(stream))
-
-
-def screen_on(stream: TextIO, *, colour: bool, may_move: bool) -> Live | Log:
-    """Return a progress display for a stream: a moving one only where somebody watches a terminal."""
-    file = forgiving(stream)
-    plain = {"highlight": False, "markup": False, "emoji": False, "soft_wrap": True}
-    console = Console(file=file, no_color=not colour, **plain)  # type: ignore[arg-type]
-    if may_move and file.isatty() and console.is_interactive:
-        return Live(console)
-    return Log(Console(file=file, force_terminal=False, color_system=None, **plain))  # type: ignore[arg-type]
-
-
 @contextmanager
 def _screen(config: pytest.Config) -> Iterator[Screen]:
     """Open the terminal or log behind standard output, bypassing pytest's capture."""
@@ -477,8 +362,3 @@ def _screen(config: pytest.Config) -> Iterator[Screen]:
         if stream is not sys.stdout:
             with suppress(OSError):
                 stream.close()
-
-
-def _minutes(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}:{rest:02}"

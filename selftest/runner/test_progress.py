@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.runner import progress as progress_module
-from conformance.runner.progress import SILENCE_SECONDS, Live, Log, Progress, State, screen_on
+from conformance.runner import display
+from conformance.runner.display import SILENCE_SECONDS, Live, Log, State, screen_on
+from conformance.runner.progress import Progress
 from conformance.runner.time_left import Work
 
 if TYPE_CHECKING:
@@ -275,7 +276,7 @@ def test_a_run_with_a_low_request_rate_shows_that_it_checks_the_profile_and_puts
     quiet: tuple[str, ...],
 ) -> None:
     write_profile(*reference)
-    monkeypatch.setattr(progress_module, "SILENCE_SECONDS", 0.3)
+    monkeypatch.setattr(display, "SILENCE_SECONDS", 0.3)
     options = ("--target", "target.yaml", "--requirement", "job-token-scope.settings.read", "--max-rps", "80")
     outcome = conformance("run", *quiet, *options, "--workers", "1", "--out", "out")
     lines = [line for line in outcome.out.splitlines() if line.startswith("before the first test: target and profile")]
