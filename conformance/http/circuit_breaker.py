@@ -15,9 +15,13 @@ if TYPE_CHECKING:
 _IN_A_ROW = 5
 _TRIES, _TRIES_WHEN_SPENT = 3, 2
 _TIMEOUTS_IN_ALL = 10
-#: How many timeouts, of any operations, it takes until one that never answered gets less time; and how much it gets.
+#: How many whole timeouts are waited in vain until an operation that never answered gets less time; and how much then.
 _WHOLE_TIMEOUTS = 2
 _LEAST_SECONDS, _TIMES_THE_SLOWEST = 5.0, 4
+#: How many whole timeouts are waited in vain until such an operation is called once more and then no longer.
+_WHOLE_TIMEOUTS_IN_ALL = 3
+#: A call that ended so little earlier than allowed has waited for all of its time.
+_ABOUT = 0.99
 _WITNESSES = 2
 _REMEMBERED = 32
 
@@ -39,9 +43,12 @@ class CircuitBreaker:
 
     After some calls of one operation have timed out, the rest of that test's calls of it are not sent; the next test
     tries once more. After ten timeouts in all, an operation is no longer called once it has timed out one time, or two
-    times in a row if it had answered before. After two, an operation that never answered gets less time than others:
-    still several times as much as the slowest answer took. A service that is half built may leave a dozen unanswered.
-    After some calls of any kind without an answer, calls that worked before are tried to see if the target is gone.
+    times in a row if it had answered before. After some calls of any kind without an answer, calls that worked before
+    are tried to see if the target is gone.
+
+    A service that is half built may leave a dozen operations unanswered. So once two whole timeouts were waited in vain
+    for such operations, one that never answered gets less time than others: still several times as much as the slowest
+    answer took. After three, it is no longer called once it has timed out.
     """
 
     timeout: float
@@ -59,6 +66,9 @@ class CircuitBreaker:
     _timeouts: int = 0
     """How many calls have timed out; of those at the same time, one."""
     _waited_until: float = 0.0
+    _in_vain: float = 0.0
+    """Seconds of waiting for operations that never answered; those of calls at the same time count once."""
+    _in_vain_until: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def refuses(self, call: Call, test: str) -> str | None:
@@ -67,7 +77,7 @@ class CircuitBreaker:
             place = self._places.get(self.place_of(call))
             if place is None or place.closed_in is None:
                 return None
-            if place.closed_in != test and not self._is_spent:
+            if place.closed_in != test and not self._is_spent(self.place_of(call)):
                 place.closed_in, place.missed = None, _TRIES - 1
                 return None
             return f"not sent, because calls like it go unanswered: {place.problem}"
@@ -83,7 +93,7 @@ class CircuitBreaker:
             return self._seconds_for(self.place_of(call))
 
     def _seconds_for(self, name: str) -> float:
-        if self._timeouts < _WHOLE_TIMEOUTS or name in self._heard:
+        if self._in_vain < _WHOLE_TIMEOUTS * self.timeout * _ABOUT or name in self._heard:
             return self.timeout
         return min(self.timeout, max(_LEAST_SECONDS, self._slowest * _TIMES_THE_SLOWEST))
 
@@ -102,6 +112,13 @@ class CircuitBreaker:
                 if len(self._answered) > _REMEMBERED:
                     self._answered.popitem(last=False)
 
+    def waited_for(self, call: Call, begun: float, ended: float) -> None:
+        """Record that a call was waited for in vain between these seconds of one clock; it may be sent again."""
+        with self._lock:
+            if self.place_of(call) not in self._heard:
+                self._in_vain += max(0.0, ended - max(begun, self._in_vain_until))
+                self._in_vain_until = max(self._in_vain_until, ended)
+
     def missed(self, call: Call, test: str, problem: str, begun: float, ended: float) -> bool:
         """Record a call without an answer, sent and given up at these seconds of one clock.
 
@@ -117,7 +134,7 @@ class CircuitBreaker:
                 place = self._places.setdefault(name, _Place())
                 place.missed += 1
                 place.problem = problem
-                patience = (_TRIES_WHEN_SPENT if name in self._heard else 1) if self._is_spent else _TRIES
+                patience = (_TRIES_WHEN_SPENT if name in self._heard else 1) if self._is_spent(name) else _TRIES
                 if place.missed >= patience:
                     place.closed_in = test
             return self._unanswered >= _IN_A_ROW
@@ -128,6 +145,7 @@ class CircuitBreaker:
             known = [call for name, call in reversed(self._answered.items()) if name not in self._silent]
             return known[:_WITNESSES] or list(reversed(self._answered.values()))[:1]
 
-    @property
-    def _is_spent(self) -> bool:
-        return self._timeouts > _TIMEOUTS_IN_ALL
+    def _is_spent(self, name: str) -> bool:
+        """Tell whether so much was waited in vain that an operation gets no further chances."""
+        is_long = self._in_vain >= _WHOLE_TIMEOUTS_IN_ALL * self.timeout * _ABOUT
+        return self._timeouts > _TIMEOUTS_IN_ALL or (is_long and name not in self._heard)

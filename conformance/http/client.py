@@ -23,7 +23,7 @@ from conformance.http.exchange import READING, Call, Exchange, Trouble
 from conformance.http.front import Front
 from conformance.http.pace import Pace
 from conformance.http.redaction import Redaction
-from conformance.http.retries import Persistence, Retries, kind_of
+from conformance.http.retries import TIMEOUTS, Persistence, Retries, kind_of
 from conformance.http.settings import without_userinfo
 from conformance.http.transport import (
     LARGEST_BODY,
@@ -379,7 +379,10 @@ class Client(AbstractContextManager["Client"]):
             request = address.request(call.method, rest, self._headers(call), call.body, limits)
             response = self._http.send(request, stream=True, auth=_NO_AUTHENTICATION)
         except (httpx.TransportError, httpx.InvalidURL) as error:
-            return _no_answer(call, error, limits.seconds, time.perf_counter() - started)
+            unanswered = _no_answer(call, error, limits.seconds, time.perf_counter() - started)
+            if unanswered.trouble in TIMEOUTS:
+                self._circuit_breaker.waited_for(call, started, time.perf_counter())
+            return unanswered
         headers, body = _headers_of(response), b"".join(response.iter_raw())
         seconds = time.perf_counter() - started
         self._quickest_seconds = min(seconds, self._quickest_seconds * _FORGETTING or seconds)

@@ -33,7 +33,7 @@ _MOST_BREAKS = 3
 
 
 #: Troubles of a call that may have reached the target, and whose answer did not come in time.
-_TIMEOUTS = frozenset({Trouble.READ_TIMEOUT, Trouble.BODY_TIMEOUT})
+TIMEOUTS = frozenset({Trouble.READ_TIMEOUT, Trouble.BODY_TIMEOUT})
 #: The highest probability that only a gateway answers a call so often in a row: a run has about ten thousand calls.
 _RARELY = 1e-6
 #: So many HTML pages in a row are the service's own answer to calls of a kind.
@@ -194,7 +194,7 @@ class Retries:
         safe = exchange.call.method in _SENT_AGAIN[persistence] and not self._is_in_vain(exchange)
         may_break = tries < (1 if persistence is Persistence.ONCE else _MOST_BREAKS)
         pause = self._pause(exchange, tries, safe=safe, calm=calm, may_break=may_break)
-        lost = exchange.seconds if exchange.trouble in _TIMEOUTS else 0.0
+        lost = exchange.seconds if exchange.trouble in TIMEOUTS else 0.0
         if pause is None or not self._may(pause, lost, begun, exchange.trouble):
             return False
         reason = "JSON without its end" if exchange.may_be_cut else exchange.trouble or _told(exchange)
@@ -214,7 +214,7 @@ class Retries:
         is_page = self._may_be_of_gateway(exchange) and not self._is_its_own(exchange)
         if safe and (is_page or (exchange.may_be_cut and tries < _MOST_BREAKS)):
             return growing
-        is_late = exchange.trouble in _TIMEOUTS and tries == 0
+        is_late = exchange.trouble in TIMEOUTS and tries == 0
         is_broken = exchange.trouble is Trouble.BROKEN and may_break
         if safe and calm and (is_late or is_broken):
             return 0.0

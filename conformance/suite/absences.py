@@ -135,8 +135,8 @@ class Absences:
         A read-only operation that nobody gets an answer from is absent; a write is only suspected to be absent.
         """
         wanted = [operation for operation in operations if operation.is_read or not only_reads]
-        at_once = min(self._client.settings.at_once, self._client.worth_sending_at_once())
-        with ThreadPoolExecutor(at_once) as pool, self._client.ending_when_interrupted():
+        # Side by side, also where a target answers at once: several operations of a half-built one may never answer.
+        with ThreadPoolExecutor(self._client.settings.at_once) as pool, self._client.ending_when_interrupted():
             answered = list(zip(wanted, pool.map(self._probes.first_call, wanted), strict=True))
         families: dict[str, list[tuple[Operation, Exchange]]] = {}
         for operation, exchange in answered:

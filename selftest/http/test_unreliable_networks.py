@@ -174,9 +174,48 @@ def test_after_two_timeouts_an_operation_that_never_answered_gets_less_time(
     seconds, now = [breaker.seconds_for(known)], 0.0
     for call in (*silent, silent[0]):
         seconds.append(breaker.seconds_for(call))
-        breaker.missed(call, "test", "silence", now, now + seconds[-1])
-        now += seconds[-1]
+        now = times_out(breaker, call, now)
     assert [*seconds, breaker.seconds_for(known)] == expected
+
+
+def times_out(breaker: CircuitBreaker, call: http.Call, now: float) -> float:
+    """Let a call time out once and be given up; return when."""
+    ended = now + breaker.seconds_for(call)
+    breaker.waited_for(call, now, ended)
+    breaker.missed(call, "test", "silence", now, ended)
+    return ended
+
+
+def test_a_read_that_is_sent_again_after_a_timeout_is_not_waited_for_in_full_twice_over() -> None:
+    breaker = CircuitBreaker(20, lambda call: call.path)
+    first, second = (http.Call(MAINTAINER, "GET", f"/{name}") for name in ("first", "second"))
+    breaker.waited_for(first, 0, 20)
+    breaker.waited_for(first, 20, 40)
+    breaker.missed(first, "test", "silence", 0, 40)
+    assert breaker.seconds_for(second) == 5
+
+
+def test_what_several_calls_wait_for_at_the_same_time_counts_once() -> None:
+    breaker = CircuitBreaker(20, lambda call: call.path)
+    calls = [http.Call(MAINTAINER, "GET", f"/{number}") for number in range(12)]
+    for call in calls:
+        breaker.waited_for(call, 0, 20)
+        breaker.missed(call, "test", "silence", 0, 20)
+    assert breaker.seconds_for(calls[0]) == 20
+
+
+def test_after_three_whole_timeouts_an_operation_that_never_answered_is_called_once_a_run() -> None:
+    breaker, now = CircuitBreaker(20, lambda call: call.path), 0.0
+    known, silent, other = (http.Call(MAINTAINER, "GET", f"/{name}") for name in ("known", "silent", "other"))
+    breaker.heard(known, 0.1)
+    while now < 60:
+        now = times_out(breaker, silent, now)
+    assert breaker.refuses(other, "next") is None
+    now = times_out(breaker, other, now)
+    assert "not sent" in str(breaker.refuses(other, "the one after"))
+    for _ in range(2):  # one that answered before has more chances: a network may have lost these calls
+        now = times_out(breaker, known, now)
+    assert breaker.refuses(known, "next") is None
 
 
 def test_a_target_that_no_longer_answers_is_not_called_twice_each_time() -> None:
