@@ -101,7 +101,8 @@ class Client(AbstractContextManager["Client"]):
         """Prepare connections to a target; nothing is sent yet. Raise UsageError when a certificate cannot be read.
 
         With `beside`, the calls are not part of a test, so idempotent calls are retried more often. The calls of a
-        client with `paced_with` count towards the same rate as those of the other client.
+        client with `paced_with` count towards the same rate as those of the other client, and what goes unanswered
+        there is not waited for again here.
         """
         self.settings = settings
         self.redaction = Redaction(settings.secrets)
@@ -109,7 +110,7 @@ class Client(AbstractContextManager["Client"]):
         self.most_requests: float | None = None
         """How many requests may be sent at most, not counting those that restore something."""
         self._spent_in: set[str] = set()
-        self._beside = beside
+        self._beside, self._is_second = beside, paced_with is not None
         self._arranging: set[str] = set()
         self._spoiled: set[str] = set()
         self._under_way = threading.BoundedSemaphore(settings.at_once)
@@ -124,7 +125,11 @@ class Client(AbstractContextManager["Client"]):
         self._answered_elsewhere: set[tuple[str, str]] = set()
         self._settled_at = 0.0
         self._quickest_seconds = 0.0
-        self._circuit_breaker = CircuitBreaker(settings.timeout_seconds, attrgetter("label"))
+        self._circuit_breaker: CircuitBreaker = (
+            CircuitBreaker(settings.timeout_seconds, attrgetter("label"))
+            if paced_with is None
+            else paced_with._circuit_breaker  # noqa: SLF001 - of this class
+        )
         self._front = Front(attrgetter("label"))
         self._gone: str | None = None
         self._asking = threading.Lock()
@@ -149,7 +154,8 @@ class Client(AbstractContextManager["Client"]):
 
     @test.setter
     def test(self, test: str) -> None:
-        self._speaker.test, self._speaker.user_agent = test, _user_agent(self.settings.run, test)
+        told = f"beside {test}" if self._is_second else test
+        self._speaker.test, self._speaker.user_agent = test, _user_agent(self.settings.run, told)
 
     @contextmanager
     def ending_when_interrupted(self) -> Iterator[None]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
     from pathlib import Path
 
+    from conformance.http.exchange import Call
     from conformance.results.plan import Plan
     from conformance.suite.context import Run
     from conformance.target import Profile
@@ -136,9 +137,8 @@ class Precautions:
         """
         settings = run.profile.client_settings(1, run=self.told["run"])
         self._client = Client(settings, beside=True, paced_with=run.client)
-        self._client.test = "ledger"
         self._ledger = Ledger(self._file(world), run.profile, self._client, run.validator.operation_of)
-        run.client.before_write(self._ledger.before)
+        run.client.before_write(partial(_before_write, self._ledger, self._client, run))
         run.client.on_exchange(self._ledger.after)
         if plan is not None and any(plan.tests[name].areas & NEEDING for name in plan.selected):
             calls = Calls(by_http(self._client), Made(), _PATIENCE_SECONDS)
@@ -167,6 +167,12 @@ class Precautions:
         """Restore what this run changed in all of its worlds; return what is left."""
         self.close()
         return restored(self.folder, self.profile)
+
+
+def _before_write(ledger: Ledger, client: Client, run: Run, call: Call) -> None:
+    """Let the ledger read for the running test: what goes unanswered is asked for again by a later test only."""
+    client.test = run.client.test
+    ledger.before(call)
 
 
 def _see_to(own: OwnGroups, run: Run) -> None:

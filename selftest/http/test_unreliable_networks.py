@@ -178,6 +178,21 @@ def test_after_two_timeouts_an_operation_that_never_answered_gets_less_time(
     assert [*seconds, breaker.seconds_for(known)] == expected
 
 
+def test_what_a_test_waited_for_in_vain_is_not_waited_for_again_by_what_reads_beside_it() -> None:
+    """The ledger reads what a test may change, from the same operations that a half-built service leaves unanswered."""
+    with (
+        serving(only_at("/api/v4/version", good, falls_silent_after())) as server,
+        client_of(server.base_url, timeout=0.2) as client,
+        Client(client.settings, beside=True, paced_with=client) as second,
+    ):
+        client.test = second.test = "a test"
+        assert client.send(MAINTAINER, "GET", "/version").status == 200
+        told = [client.send(MAINTAINER, "GET", "/projects/1/job_token_scope").trouble for _ in range(4)]
+        assert told[0] is http.Trouble.READ_TIMEOUT
+        assert told[-1] is http.Trouble.NOT_SENT
+        assert second.send(MAINTAINER, "GET", "/projects/1/job_token_scope").trouble is http.Trouble.NOT_SENT
+
+
 def times_out(breaker: CircuitBreaker, call: http.Call, now: float) -> float:
     """Let a call time out once and be given up; return when."""
     ended = now + breaker.seconds_for(call)
