@@ -33,7 +33,7 @@ _SHOWN_PART, _SHOWN_FAILURE = 100, 500
 _OWED_OR_NOT = frozenset(Verdict) - {Verdict.NOT_APPLICABLE, Verdict.NOTED}
 #: The sorts of drawn cases.
 _DRAWN = ("coverage", "fresh", "replayed", "failed_before")
-_CUT_OFF = "The record ends before the run did; what would have followed was not seen."
+_CUT_OFF = "The record ends before the run did: it was killed, or is still running. What followed was not seen."
 _NOTHING_PLANNED = "The record names no requirement, so nothing was verified."
 
 

@@ -189,7 +189,7 @@ def _run_verdict(
     footer = record.footer
     if footer is not None and footer.could_not_run:
         return RunVerdict.COULD_NOT_RUN, footer.detail or "The target could not be tested."
-    stopped = footer.detail if footer else "the run was cut off before its end"
+    stopped = footer.detail if footer else "the run was cut off before its end, or is still running"
     if record.damage:
         ended_so = footer is not None and footer.verdict == RunVerdict.NON_CONFORMANT
         verdict = RunVerdict.NON_CONFORMANT if ended_so else RunVerdict.INCOMPLETE
