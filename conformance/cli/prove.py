@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance.cli.parameters import PLACE
+from conformance.cli.stopping import told_when_stopped
 from conformance.contract import Contract, Version
 from conformance.errors import ExitCode, UsageError
 from conformance.proof import Fault, all_faults, faults_named
@@ -73,11 +74,20 @@ def prove(  # noqa: PLR0913 - the options of a command
     reach = coverage(contract, {one.requirement for one in known}, version, selection.has) if not names else None
     journal = Journal(out / "proof.jsonl", contract, resume=resume)
     left = [fault for fault in faults if not journal.has(fault)]
-    started = time.monotonic()
-    with click.progressbar(length=len(left), label=f"{len(left)} faults", show_pos=True) as bar:
+    started, tried = time.monotonic(), 0
+
+    def how_far() -> str:
+        return f"{tried} of {len(left)} faults were tried. The same command with --resume tries the others."
+
+    with (
+        told_when_stopped(how_far),
+        click.progressbar(length=len(left), label=f"{len(left)} faults", show_pos=True) as bar,
+    ):
 
         def tell(row: Row) -> None:
+            nonlocal tried
             journal.add(row)
+            tried += 1
             bar.update(1)
 
         unhealthy = try_all(left, tell, version=version, jobs=jobs)

@@ -73,6 +73,18 @@ def test_an_interrupted_proof_continues_where_it_stopped(conformance: Callable[.
     assert f"{len(lines) - 1} of {len(lines) - 1} faults killed" in outcome.out
 
 
+def test_an_interrupted_proof_says_how_to_continue(
+    conformance: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("conformance.proof.running.try_all", interrupted)
+    outcome = conformance("prove", "--requirement", "job-token-scope.settings.outbound-enabled", "--out", "proof")
+    assert outcome.code == ExitCode.INTERRUPTED, outcome.text
+    assert "faults were tried. The same command with --resume" in outcome.text
+
+
 def test_a_fault_that_is_found_for_another_reason_than_stated_survives() -> None:
     (fault,) = faults_named(Contract.load(), ["updateJobTokenScope: keeps maintainer out"])
     crash = replace(
