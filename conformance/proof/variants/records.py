@@ -194,7 +194,7 @@ def signs_pictures(service: Service) -> None:
 
     def sign(record: dict[str, Any]) -> None:
         if "avatar_url" in record:
-            record["avatar_url"] = f"https://pictures.example.com/{record['id']}.png?signature={next(numbers):08x}"
+            record["avatar_url"] = f"https://pictures.example.com/{record.get('id')}.png?signature={next(numbers):08x}"
 
     _every_record(service, sign)
 
@@ -214,9 +214,9 @@ def addresses_by_number(service: Service) -> None:
 
     def change(record: dict[str, Any]) -> None:
         if "web_url" in record:
-            record["web_url"] = f"https://service.example.com/#/{len(record)}?id={record['id']}"
+            record["web_url"] = f"https://service.example.com/#/{len(record)}?id={record.get('id')}"
         if "http_url_to_repo" in record:
-            record |= {"http_url_to_repo": f"https://git.example.com/{record['id']:08x}", "ssh_url_to_repo": ""}
+            record |= {"http_url_to_repo": f"https://git.example.com/{record.get('id')}", "ssh_url_to_repo": ""}
 
     _every_record(service, change)
 
