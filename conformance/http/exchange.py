@@ -9,7 +9,7 @@ from enum import StrEnum
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, Protocol
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import httpx
 
@@ -93,14 +93,14 @@ class Call:
 
     @property
     def target(self) -> str:
-        """Path and query as sent."""
+        """Path and query as sent. A blank is %20: not every service reads a plus sign as one."""
         wanted = [
             (key, query_text(entry))
             for key, value in self.query.items()
             for entry in (value if isinstance(value, tuple) else (value,))
             if entry is not None
         ]
-        return f"{self.path}?{urlencode(wanted)}" if wanted else self.path
+        return f"{self.path}?{urlencode(wanted, quote_via=quote)}" if wanted else self.path
 
     @property
     def is_elsewhere(self) -> bool:

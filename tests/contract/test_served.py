@@ -474,9 +474,9 @@ def refuse(prepared: Arranged, name: str, requirement: str, control: Control, to
 
 
 def serve_what_is_so(prepared: Arranged, caller: Caller, control: Answer) -> None:
-    """A change that has just been made may be made once more: a value is not wrong because it is set already."""
+    """A value that has just been set may be set once more; no text says so of a reset, which sends no value."""
     operation = prepared.operation
-    if operation.method in ("PUT", "PATCH") and prepared.call.body and control.is_served:
+    if operation.method in ("PUT", "PATCH") and isinstance(prepared.call.body, dict) and control.is_served:
         stated = {response.requirement for response in operation.responses if response.is_success}
         with held_against([*stated], go_on=True):
             prepared.sent_by(caller).must_be_served()

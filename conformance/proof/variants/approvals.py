@@ -10,19 +10,21 @@ import orjson
 from conformance.proof.variants.variant import Variant, transform
 from conformance.reference.areas.approval_rule_records import ApprovalRule, RuleType
 from conformance.reference.choices import Choices, Counting
-from conformance.reference.errors import RejectedError, not_found
+from conformance.reference.errors import RejectedError, ThrottledError, not_found
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.reference import Service
     from conformance.reference.http import Request, Response
+    from conformance.reference.identity import User
     from conformance.reference.repositories import MergeRequest
     from conformance.reference.routing import Route
 
 _SHA_DIGITS = 40
 _APPROVE = "POST /projects/:id/merge_requests/:merge_request_iid/approve"
 _CLEARED_AFTER_SECONDS = 0.2
+_HELD_BACK_SECONDS = 0.5
 _SUCCESS = range(200, 300)
 
 
@@ -38,6 +40,49 @@ def looks_at_the_sha_first(service: Service) -> None:
         approve(merge_request, caller, sha, password)
 
     approvals.approve = after_the_sha
+
+
+def resets_only_what_is_approved(service: Service) -> None:
+    """Refuse to reset a merge request that nobody has approved."""
+    approvals = service.merge_request_approvals
+    reset = approvals.reset_approvals
+
+    def reset_approved(merge_request: Any, caller: Any) -> None:
+        approvals.require_bot(caller, merge_request)
+        if not approvals.approvals_of(merge_request):
+            raise not_found("Approval")
+        reset(merge_request, caller)
+
+    approvals.reset_approvals = reset_approved
+
+
+def holds_back_after_a_wrong_password(service: Service) -> None:
+    """Answer 429 for a moment to whoever sent a wrong password."""
+    approvals, wrong = service.merge_request_approvals, dict[int, float]()
+    matches = approvals.password_matches
+
+    def matches_by_now(caller: User, password: str | None) -> bool:
+        now = service.clock.seconds()
+        if password is not None and now - wrong.get(caller.id, -_HELD_BACK_SECONDS) < _HELD_BACK_SECONDS:
+            raise ThrottledError
+        is_right = matches(caller, password)
+        if password is not None and not is_right:
+            wrong[caller.id] = now
+        return is_right
+
+    approvals.password_matches = matches_by_now
+
+
+def lists_nobody_in_default_rules(service: Service) -> None:
+    """Let the rule that anybody satisfies list nobody who has approved."""
+    approvals = service.merge_request_approvals
+    present = approvals.present_state_rule
+
+    def shown(rule: ApprovalRule, merge_request: Any, viewer: Any) -> dict[str, Any]:
+        record: dict[str, Any] = present(rule, merge_request, viewer)
+        return {**record, "approved_by": []} if rule.rule_type is RuleType.ANY_APPROVER else record
+
+    approvals.present_state_rule = shown
 
 
 def reads_shas_in_any_case(service: Service) -> None:
@@ -234,5 +279,15 @@ VARIANTS = (
         "approvals-go-with-rules",
         "Approvals are taken back when rules change.",
         alterations=(drops_approvals_when_rules_change,),
+    ),
+    Variant(
+        "nothing-to-reset",
+        "A reset of a merge request without approvals is refused.",
+        alterations=(resets_only_what_is_approved,),
+    ),
+    Variant(
+        "wrong-passwords-hold-back",
+        "Who sent a wrong password waits for a moment, and the rule that anybody satisfies lists nobody.",
+        alterations=(holds_back_after_a_wrong_password, lists_nobody_in_default_rules),
     ),
 )

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.variants.variant import Variant, transform
+from conformance.reference.errors import InvalidError
 
 if TYPE_CHECKING:
     from conformance.reference import Service
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from conformance.reference.routing import Route
 
 _COMPLETIONS = "POST /code_suggestions/completions"
+_LANGUAGES = (".c", ".go", ".java", ".js", ".py", ".rb", ".rs", ".ts")
+_FEWEST_CHARACTERS = 3
 
 
 def withholds_the_check_of_completions(service: Service) -> None:
@@ -47,6 +50,20 @@ def completes_otherwise(service: Service) -> None:
     completion.complete = completed
 
 
+def completes_known_languages(service: Service) -> None:
+    """Refuse files of languages that are not known, and contents of less than three characters."""
+    completion = service.code_completion
+    read = completion.read
+
+    def known(parameters: Any) -> Any:
+        wanted = read(parameters)
+        if not wanted.file_name.endswith(_LANGUAGES) or len(wanted.content_above_cursor) < _FEWEST_CHARACTERS:
+            raise InvalidError("cannot be completed")
+        return wanted
+
+    completion.read = known
+
+
 def streams_events(service: Service) -> None:
     """Stream a completion as server-sent events."""
 
@@ -70,5 +87,10 @@ VARIANTS = (
         "streams-events",
         "A completion is streamed as events.",
         alterations=(streams_events,),
+    ),
+    Variant(
+        "completes-known-languages",
+        "A completion is refused for a language that is not known, and for less than three characters.",
+        alterations=(completes_known_languages,),
     ),
 )

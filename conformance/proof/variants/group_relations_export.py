@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.reference import Service
+    from conformance.reference.identity import Group
 
 _DOWNLOAD = "GET /groups/:id/export_relations/download"
 _EXPORT_STATUS = "GET /groups/:id/export_relations/status"
@@ -278,6 +279,18 @@ def _before_each_look(service: Service, act: Callable[[], None]) -> None:
         service.routes.change(key, handler=after_acting)
 
 
+def exports_what_lies_within(service: Service) -> None:
+    """Export all groups within the one that is exported as well."""
+    exports, groups = service.group_relations_export, service.identities.groups
+    schedule = exports.schedule
+
+    def schedule_all(group: Group, *, batched: bool) -> None:
+        for one in [one for one in groups.values() if f"{one.full_path}/".startswith(f"{group.full_path}/")]:
+            schedule(one, batched=batched)
+
+    exports.schedule = schedule_all
+
+
 _PLAIN = Choices()
 
 VARIANTS = (
@@ -349,5 +362,10 @@ VARIANTS = (
         "exports-begin-with-nothing",
         "When an export was accepted there is no status for a moment.",
         alterations=(empties_the_status_first,),
+    ),
+    Variant(
+        "exports-what-lies-within",
+        "With a group all groups within it are exported.",
+        alterations=(exports_what_lies_within,),
     ),
 )

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from conformance.proof.variants.variant import Variant
 from conformance.reference.areas.integration_catalogue import CATALOGUE, EVENT_FLAGS
@@ -256,6 +257,32 @@ def takes_one_issue_tracker(service: Service) -> None:
     area.set_up = only
 
 
+def tidies_texts(service: Service) -> None:
+    """Store recipients once each and in order, addresses with a path, and no text with blanks around it."""
+    integrations = service.integrations
+    read = integrations.read
+
+    def tidied(kind: Any, parameters: Any) -> dict[str, Any]:
+        return {name: _tidy(name, value) for name, value in read(kind, parameters).items()}
+
+    integrations.read = tidied
+
+
+def _tidy(name: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if name == "recipients":
+        return "\n".join(sorted({*value.replace(",", " ").split()}))
+    text = value.strip()
+    if not text.startswith(("http://", "https://")):
+        return text
+    try:
+        parts = urlsplit(text)
+    except ValueError as error:
+        raise InvalidError("is no address") from error
+    return parts._replace(netloc=parts.netloc.lower(), path=parts.path or "/").geturl()
+
+
 _PLAIN = Choices()
 
 VARIANTS = (
@@ -325,5 +352,10 @@ VARIANTS = (
         "flags-of-other-events",
         "Flags of events that an integration does not know have any value.",
         alterations=(fixes_flags_of_other_events,),
+    ),
+    Variant(
+        "texts-are-tidied",
+        "Recipients come once each and in order, addresses have a path, and texts no blanks around them.",
+        alterations=(tidies_texts,),
     ),
 )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from conformance.reference import Service
     from conformance.reference.http import Request, Response
+    from conformance.reference.identity import User
     from conformance.reference.presenters import Json
     from conformance.reference.routing import Route
     from conformance.reference.world import Fixture
@@ -187,6 +188,39 @@ def shows_groups_by_the_letter(service: Service) -> None:
     service.present.group = shown
 
 
+def signs_pictures(service: Service) -> None:
+    """Let the address of each picture hold a signature that is another one each time."""
+    numbers = itertools.count(1)
+
+    def sign(record: dict[str, Any]) -> None:
+        if "avatar_url" in record:
+            record["avatar_url"] = f"https://pictures.example.com/{record.get('id')}.png?signature={next(numbers):08x}"
+
+    _every_record(service, sign)
+
+
+def keeps_names_of_bots(service: Service) -> None:
+    """Show stars for the names of bots."""
+    present = service.present.user
+
+    def shown(user: User) -> Json:
+        return {**present(user), "name": "****"} if user.bot else present(user)
+
+    service.present.user = shown
+
+
+def addresses_by_number(service: Service) -> None:
+    """Let addresses hold the numbers of what they lead to, and no path."""
+
+    def change(record: dict[str, Any]) -> None:
+        if "web_url" in record:
+            record["web_url"] = f"https://service.example.com/#/{len(record)}?id={record.get('id')}"
+        if "http_url_to_repo" in record:
+            record |= {"http_url_to_repo": f"https://git.example.com/{record.get('id')}", "ssh_url_to_repo": ""}
+
+    _every_record(service, change)
+
+
 def _replace_content(answer: Response, content: object) -> None:
     if answer.has_content:
         answer.content = content
@@ -290,5 +324,10 @@ VARIANTS = (
         "fields-of-others-move",
         "Each record has fields that the text has in others, and these say something else each time.",
         alterations=(shows_fields_that_move,),
+    ),
+    Variant(
+        "pictures-are-signed",
+        "Addresses of pictures are signed anew each time, others hold numbers, and bots have stars for names.",
+        alterations=(signs_pictures, keeps_names_of_bots, addresses_by_number),
     ),
 )

@@ -70,6 +70,17 @@ def reads_numbers_as_far_as_they_go(service: Service) -> None:
             service.routes.change(route.key, handler=reading(route.handler))
 
 
+def reads_a_plus_sign_as_itself(service: Service) -> None:
+    """Read a plus sign in a query as one, as in any other part of an address; a blank is %20 alone."""
+    admit = service.access.admit
+
+    def admit_as_written(request: Any) -> None:
+        request.query = request.query.replace(b"+", b"%2B")
+        admit(request)
+
+    service.access.admit = admit_as_written
+
+
 def takes_no_body_where_none_is_described(service: Service) -> None:
     """Refuse a body, even an empty object, for an operation without documented body parameters."""
     contract = Contract.load()
@@ -171,5 +182,10 @@ VARIANTS = (
         "names-in-any-case",
         "Projects, groups and people are found by their names in any case.",
         alterations=(finds_paths_in_any_case,),
+    ),
+    Variant(
+        "plus-signs-are-no-blanks",
+        "A plus sign in a query is one, and no blank.",
+        alterations=(reads_a_plus_sign_as_itself,),
     ),
 )

@@ -43,6 +43,12 @@ def counts_ids_down(service: Service) -> None:
     service.store.next_id = lambda sequence: highest - next_id(sequence)
 
 
+def numbers_all_kinds_together(service: Service) -> None:
+    """Take the ids of everything from one sequence."""
+    numbers = itertools.count(service.choices.first_id + _ABOVE_ALL_IDS)
+    service.store.next_id = lambda sequence: next(numbers)  # noqa: ARG005 - every kind of thing has its own
+
+
 def writes_other_iso_dates(service: Service) -> None:
     """Write times in the basic and in the week form of ISO 8601, alternating by second."""
     forms = ("%Y%m%dT%H%M%S", "%G-W%V-%uT%H:%M:%S")
@@ -158,5 +164,10 @@ VARIANTS = (
         "addresses-in-capitals",
         "Addresses have scheme and host in capitals, and a path of their own.",
         replace(_PLAIN, web_url="HTTPS://Service.EXAMPLE.com:8443/Base~1"),
+    ),
+    Variant(
+        "one-sequence-of-numbers",
+        "The numbers of all kinds of things come from one sequence.",
+        alterations=(numbers_all_kinds_together,),
     ),
 )
