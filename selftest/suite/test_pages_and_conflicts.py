@@ -41,6 +41,14 @@ def test_an_area_is_verified_on_a_service_that_refuses_long_pages(choices: Choic
     assert found.verified > 50
 
 
+@pytest.mark.usefixtures("inside_this_process")
+def test_a_short_page_that_announces_another_is_not_a_whole_list() -> None:
+    choices = Choices(unmarked_lists_are_paged=True, max_per_page=3, default_per_page=3)
+    (found,) = run_each([VariantRun("short", "17.7", choices)], *WITHOUT_DRAWN, "--area=integrations")
+    assert (found.alarms, found.broken, found.gaps) == ((), (), ())
+    assert found.verified > 50
+
+
 def tells_ids_of_the_allowlist_as_texts(service: Service) -> None:
     def as_texts(route: Route, _: Request, response: Response) -> Response:
         if route.key.endswith("/job_token_scope/allowlist") and isinstance(response.content, list):
