@@ -214,7 +214,7 @@ class _Groups:
         """Give the actors the roles that they have in the profile's group."""
         known = {actor.id for actor in self.profile.actors.values()}
         token, path = self._keepers[0].token, f"/groups/{made['id']}/members"
-        present = {entry.get("id") for entry in self.calls.walk(token, path)}
+        present = _numbers_in([*self.calls.walk(token, path)])
         for entry in self.calls.walk(token, f"/groups/{self.group.id}/members"):
             if entry.get("id") in known - present:
                 body = {"user_id": entry["id"], "access_level": entry.get("access_level")}
