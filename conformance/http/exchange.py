@@ -254,6 +254,14 @@ def pages_in(headers: Mapping[str, str]) -> Mapping[str, str]:
     }
 
 
+def goes_on(headers: Mapping[str, str]) -> bool | None:
+    """Tell whether the headers of a page announce a next page; None when they say nothing about it."""
+    following = headers.get("x-next-page")
+    if following is None and "link" not in headers:
+        return None
+    return bool(following) or "next" in pages_in(headers)
+
+
 def next_page(headers: Mapping[str, str]) -> str | None:
     """Return the path and query, below /api/v4, of the next page in a Link header; None when it names none."""
     try:

@@ -82,14 +82,16 @@ def route_key(operation: Operation) -> str:
 
 
 def _schema_faults(operation: Operation, response: DocumentedResponse, version: Version) -> Iterator[Fault]:
-    for place, schema, required, requirement in _places(operation.document, response):
+    for place, schema, required, requirement, around in _places(operation.document, response):
         if len(place) > 1 and str(version) in _EMPTY_AT.get((operation.id, place[0]), ()):
             continue
         where = "/".join(place)
         for kind, spoil in _spoilers(operation.document, schema, required=required):
+            # What is missing does not violate what another area says of the record that it would be.
+            is_lacking = kind == "missing" and requirement.partition(".")[0] != around.partition(".")[0]
             yield Fault(
                 f"{operation.id}: {where} {kind}",
-                requirement,
+                around if is_lacking else requirement,
                 f"{operation.label} answers with {where} {kind}.",
                 _spoiling(route_key(operation), place, spoil),
                 sort=_SCHEMA,
@@ -97,10 +99,10 @@ def _schema_faults(operation: Operation, response: DocumentedResponse, version: 
             )
 
 
-def _places(document: Json, response: DocumentedResponse) -> Iterator[tuple[Place, Json, bool, str]]:
-    """Yield every property of a response with its path, its schema, whether it is required, and its requirement."""
+def _places(document: Json, response: DocumentedResponse) -> Iterator[tuple[Place, Json, bool, str, str]]:
+    """Yield every property of a response: its path, schema, whether it is required, its requirement, its record's."""
 
-    def walk(node: Any, place: Place, above: str | None, depth: int) -> Iterator[tuple[Place, Json, bool, str]]:
+    def walk(node: Any, place: Place, above: str | None, depth: int) -> Iterator[tuple[Place, Json, bool, str, str]]:
         schema = resolve(document, node)
         own = schema.get("x-requirement", above)
         if depth > _DEEPEST:
@@ -116,7 +118,7 @@ def _places(document: Json, response: DocumentedResponse) -> Iterator[tuple[Plac
             inner = resolve(document, child)
             requirement = inner.get("x-requirement", own)
             if requirement:
-                yield (*place, name), inner, name in schema.get("required", ()), requirement
+                yield (*place, name), inner, name in schema.get("required", ()), requirement, own or requirement
             yield from walk(child, (*place, name), own, depth + 1)
 
     yield from walk(response.schema, (), response.requirement, 0)

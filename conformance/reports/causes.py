@@ -172,10 +172,15 @@ def gap_groups(rows: Iterable[RequirementVerdict]) -> tuple[Gap, ...]:
         for detail, paste in [_closed_by(row)]
     )
     groups = [
-        Gap(reason, _together(members), tuple(row.requirement.id for _, row in members), _owed(members), paste)
+        Gap(reason, _together(members), _ids(members), _owed(members), paste)
         for (reason, _, paste), members in found.items()
     ]
     return tuple(sorted(groups, key=lambda gap: (-gap.owed, -len(gap.ids))))
+
+
+def _ids(members: Iterable[tuple[str, RequirementVerdict]]) -> tuple[str, ...]:
+    """Return the ids of requirements, first those that decide the verdict."""
+    return tuple(row.requirement.id for _, row in sorted(members, key=lambda member: not member[1].is_gap))
 
 
 def _owed(members: Iterable[tuple[str, RequirementVerdict]]) -> int:

@@ -132,10 +132,7 @@ class ResponseSchema:
             place = [*error.instance_path]
             missing = _missing_property(error)
             requirement = _requirement_at(
-                self.operation.document,
-                self.response.schema or {},
-                [*place, missing] if missing else place,
-                self.response.requirement,
+                self.operation.document, self.response.schema or {}, place, missing, self.response.requirement
             )
             where = "/" + "/".join(str(part) for part in ([*place, missing] if missing else place))
             expected, actual = _in_words(error, missing)
@@ -229,15 +226,26 @@ def _branches(document: Json, schema: Any) -> list[Json]:
     return parts
 
 
-def _requirement_at(document: Json, schema: Json, place: list[Any], default: str | None) -> str | None:
-    """Return the requirement of the innermost place on the path that states one."""
+def _requirement_at(
+    document: Json, schema: Json, place: list[Any], missing: str | None, default: str | None
+) -> str | None:
+    """Return the requirement of the innermost place on the path that states one.
+
+    What another area says of the record that a property would hold does not count if the property is missing.
+    """
     found = default
     nodes = _branches(document, schema)
     found = _first_requirement(nodes) or found
     for part in place:
         nodes = [branch for node in nodes for branch in _children(document, node, part)]
         found = _first_requirement(nodes) or found
-    return found
+    nodes = [branch for node in nodes for branch in _children(document, node, missing)] if missing else []
+    inner = _first_requirement(nodes)
+    return inner if inner and (not found or _area_of(inner) == _area_of(found)) else found
+
+
+def _area_of(requirement: str) -> str:
+    return requirement.partition(".")[0]
 
 
 def _first_requirement(nodes: list[Json]) -> str | None:

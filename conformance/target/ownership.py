@@ -67,7 +67,8 @@ class Ownership:
         """Remember what is on an allowlist, whoever added it, because a test may remove it and add it again."""
         level = _LISTED.get(exchange.call.path.partition("?")[0].rpartition("/")[2])
         if level is not None and exchange.call.method == "GET" and exchange.status == HTTPStatus.OK:
-            self._listed |= {(level, entry.get("id")) for entry in objects_in(exchange.body)}
+            numbers = [entry.get("id") for entry in objects_in(exchange.body)]
+            self._listed |= {(level, number) for number in numbers if isinstance(number, int | str)}
 
     def problem(self, call: Call, *, is_drawn: bool = False) -> str | None:
         """Say what a write would touch outside the world of the run; None when the call may be sent."""

@@ -9,7 +9,7 @@ from enum import StrEnum
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from conformance.http.exchange import next_page, pages_in
+from conformance.http.exchange import goes_on, next_page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -123,19 +123,19 @@ class Readings:
         or is refused, unless the page before named a next one.
         """
         entries: list[Mapping[str, Any]] = []
-        goes_on: bool | None = None
+        has_more: bool | None = None
         following: str | None = None
         for page in range(1, _MOST_PAGES + 1):
             answer = self.answer(following, *actors) if following else self.answer(path, *actors, page=page)
             found = as_named(answer.served_json) if answer is not None else None
             if answer is None or not isinstance(found, list):
-                return entries if page > 1 and not goes_on else None
+                return entries if page > 1 and not has_more else None
             fresh = [entry for entry in found if isinstance(entry, dict) and entry not in entries]
             if not fresh:
-                return None if goes_on else entries
+                return None if has_more else entries
             entries += fresh
-            goes_on, following = _goes_on(answer), next_page(answer.headers)
-            if goes_on is False:
+            has_more, following = goes_on(answer.headers), next_page(answer.headers)
+            if has_more is False:
                 return entries
         return None
 
@@ -186,14 +186,6 @@ def _object(answer: Exchange) -> dict[str, Any]:
     """Return the object of a served answer; an empty one when there is none."""
     found: dict[str, Any] = as_named(answer.served_object)
     return found
-
-
-def _goes_on(answer: Exchange) -> bool | None:
-    """Tell whether the headers of a page announce a next page; None when they say nothing about it."""
-    following = answer.headers.get("x-next-page")
-    if following is None and "link" not in answer.headers:
-        return None
-    return bool(following) or "next" in pages_in(answer.headers)
 
 
 def flat(shown: Any) -> dict[str, Any]:

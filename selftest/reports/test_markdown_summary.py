@@ -27,7 +27,8 @@ def test_a_failure_has_what_is_needed_to_repeat_it() -> None:
 
 def test_gaps_are_counted_by_reason() -> None:
     text = _summary("incomplete")
-    assert "### Not verified (6)\n\n- 2 no test yet\n  - 2: `no test`\n- 1 precondition not met\n  - 1: `prec" in text
+    assert "### Not verified (6)\n\n- 2 no test yet\n  - 2: `no test` (`export.start` and others)\n" in text
+    assert "- 1 precondition not met\n  - 1: `precondition not met in this sample` (`scope.switch`)\n" in text
 
 
 def test_areas_are_a_table_that_adds_up() -> None:

@@ -80,7 +80,7 @@ def test_it_shows_what_failed_and_how_to_repeat_it() -> None:
 
 def test_it_counts_gaps_by_reason() -> None:
     text = _summary("incomplete")
-    assert "Not verified (6)\n      2 no test yet\n          2: no test\n      1 precondition not met\n" in text
+    assert "Not verified (6)\n      2 no test yet\n          2: no test (export.start and others)\n" in text
 
 
 def test_it_shows_problems_of_the_run() -> None:

@@ -68,12 +68,16 @@ def by_admins_only(way: Way, token: str, method: str, path: str, query: Body, bo
     return refused(403) if is_theirs and not is_admin else way(token, method, path, query, body)
 
 
-def new_groups_name_nobody(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
-    """In a newly created group, a rule names no approvers."""
-    answer = way(token, method, path, query, body)
-    if method == "GET" and path.endswith("approval_rules") and isinstance(answer.body, list):
-        return replace(answer, body=[{**rule, "users": []} for rule in answer.body])
-    return answer
+def shown_as(users: object) -> Callable[..., Answer]:
+    """Show this in place of the approvers of each rule of a newly created group."""
+
+    def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        answer = way(token, method, path, query, body)
+        if method == "GET" and path.endswith("approval_rules") and isinstance(answer.body, list):
+            return replace(answer, body=[{**rule, "users": users} for rule in answer.body])
+        return answer
+
+    return change
 
 
 def inherited(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
@@ -116,7 +120,10 @@ SERVICES: Mapping[str, tuple[Callable[..., Answer], bool | None]] = {
     "groups are not there": (no_groups(404), None),
     "groups break": (no_groups(500), None),
     "no answer comes": (no_groups(None), None),
-    "rules of a new group name nobody": (new_groups_name_nobody, None),
+    "rules of a new group name nobody": (shown_as([]), None),
+    "approvers are shown by number": (shown_as([1, None]), None),
+    "approvers are shown as no list": (shown_as(1), None),
+    "approvers have no numbers": (shown_as([{"id": []}]), None),
     "a new group has rules already": (inherited, None),
 }
 

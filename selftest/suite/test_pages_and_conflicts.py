@@ -41,22 +41,39 @@ def test_an_area_is_verified_on_a_service_that_refuses_long_pages(choices: Choic
     assert found.verified > 50
 
 
-def tells_ids_of_the_allowlist_as_texts(service: Service) -> None:
-    def as_texts(route: Route, _: Request, response: Response) -> Response:
+@pytest.mark.usefixtures("inside_this_process")
+def test_a_short_page_that_announces_another_is_not_a_whole_list() -> None:
+    choices = Choices(unmarked_lists_are_paged=True, max_per_page=3, default_per_page=3)
+    (found,) = run_each([VariantRun("short", "17.7", choices)], *WITHOUT_DRAWN, "--area=integrations")
+    assert (found.alarms, found.broken, found.gaps) == ((), (), ())
+    assert found.verified > 50
+
+
+def tells_ids_of_the_allowlist_as(form: Callable[[int], Any], service: Service) -> None:
+    def told(route: Route, _: Request, response: Response) -> Response:
         if route.key.endswith("/job_token_scope/allowlist") and isinstance(response.content, list):
-            response.content = [{**entry, "id": str(entry["id"])} for entry in response.content]
+            response.content = [{**entry, "id": form(entry["id"])} for entry in response.content]
         return response
 
-    service.transformers.append(as_texts)
+    service.transformers.append(told)
 
 
 @pytest.mark.usefixtures("inside_this_process")
 def test_ids_sent_as_texts_are_one_failure_and_leave_nothing_else_unverified() -> None:
-    run = VariantRun("texts", "17.7", alterations=(tells_ids_of_the_allowlist_as_texts,))
+    run = VariantRun("texts", "17.7", alterations=(partial(tells_ids_of_the_allowlist_as, str),))
     (found,) = run_each([run], *WITHOUT_DRAWN, "--area=job-token-scope")
     assert {alarm.split()[0].rstrip(":") for alarm in found.alarms} == {"job-token-scope.project-entry.fields"}
     assert found.gaps == ()
     assert found.verified > 50
+
+
+@pytest.mark.usefixtures("inside_this_process")
+@pytest.mark.parametrize("form", [lambda number: [number], lambda number: {"number": number}], ids=["list", "object"])
+def test_ids_that_are_neither_numbers_nor_texts_break_no_run(form: Callable[[int], Any]) -> None:
+    run = VariantRun("odd", "17.7", alterations=(partial(tells_ids_of_the_allowlist_as, form),))
+    (found,) = run_each([run], *WITHOUT_DRAWN, "--area=job-token-scope")
+    assert "job-token-scope.project-entry.fields" in {alarm.split()[0].rstrip(":") for alarm in found.alarms}
+    assert found.broken == ()
 
 
 def breaks_when_an_integration_is_set_up(service: Service) -> None:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from conformance.suite.arrange import UNUSED_ID
-from conformance.suite.arrange.approval_rules import project_rules_path, update_alone
+from conformance.suite.arrange.approval_rules import SYSTEM_TYPES, project_rules_path, update_alone
 from conformance.suite.arrange.places import by_full_path
 from conformance.suite.arrange.reviews import (
     approvers_named,
@@ -223,7 +223,7 @@ def test_a_merge_request_that_never_had_a_rule_is_not_overwritten(
 ) -> None:
     """Not even if another merge request of the project, or the project itself, has some."""
     path = merge_request_path(project, untouched_merge_request)
-    given(not own_rules(maintainer, project, path / "approval_rules"), "the merge request has rules already")
+    given(owns_no_rule(maintainer, project, path), "the merge request has rules already")
     with verifies("merge-request-approvals.state.not-overwritten"):
         with suppress(Unmet):
             created(maintainer, merge_request_rules)
@@ -239,6 +239,14 @@ def test_a_merge_request_that_never_had_a_rule_is_not_overwritten(
             if not maintainer.list(path / "approval_rules").entries:  # which may show a rule of the project
                 state = maintainer.get(path / "approval_state").given_served()
                 state.must_hold(approval_rules_overwritten=False)
+
+
+def owns_no_rule(maintainer: Caller, project: Fixture, path: Path) -> bool:
+    """Tell whether a merge request shows only rules of others: its project, and a system that overwrites nothing."""
+    left = own_rules(maintainer, project, path / "approval_rules")
+    if any(not isinstance(rule, dict) or rule.get("rule_type") not in SYSTEM_TYPES for rule in left):
+        return False
+    return not left or state_of(maintainer, path).get("approval_rules_overwritten") is False
 
 
 def own_rules(maintainer: Caller, project: Fixture, rules: Path) -> list[Any]:
@@ -450,10 +458,11 @@ def test_what_the_state_says_after_the_last_rule_was_deleted(
     project: Fixture,
     merge_request: Fixture,
 ) -> None:
-    given(not maintainer.list(merge_request_rules).entries, "the merge request has rules already")
+    path = merge_request_path(project, merge_request)
+    given(not state_of(maintainer, path).get("approval_rules_overwritten"), "the merge request has rules already")
     rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
     maintainer.delete(merge_request_rules / rule["id"]).given_served()
-    state = state_of(maintainer, merge_request_path(project, merge_request))
+    state = state_of(maintainer, path)
     observe(
         "merge-request-approvals.state.overwritten-after-last-rule",
         f"after the last rule was deleted, the state has {as_json(state.get('approval_rules_overwritten'))}",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.proof.variants import approval_rule_names, approval_rules, approvals
 from conformance.proof.variants.approval_settings import lock_everywhere
 from conformance.proof.variants.variant import Variant
-from conformance.reference.areas.approval_rule_records import Level, RuleRequest, RuleType, home_of
+from conformance.reference.areas.approval_rule_records import ApprovalRule, Level, RuleRequest, RuleType, home_of
 from conformance.reference.areas.approval_settings import Setting
 from conformance.reference.choices import Choices
 from conformance.reference.errors import RejectedError, RepeatedError, not_found
@@ -239,6 +239,21 @@ def deletes_no_rule_of_the_project(service: Service) -> None:
     rules.delete_rule = deleted
 
 
+def lets_owners_of_code_see_all(service: Service) -> None:
+    """Give each merge request a rule of code owners, who need not approve."""
+    rules = service.approval_rules
+    rules_of = rules.rules_of
+
+    def with_owners(home: Any) -> list[Any]:
+        found = rules_of(home)
+        if home.level is not Level.MERGE_REQUEST or any(rule.rule_type is RuleType.CODE_OWNER for rule in found):
+            return found
+        rules.add_rule(ApprovalRule(id=0, home=home, name="*", approvals_required=0, rule_type=RuleType.CODE_OWNER))
+        return rules_of(home)
+
+    rules.rules_of = with_owners
+
+
 _PLAIN = Choices()
 
 VARIANTS = (
@@ -310,6 +325,11 @@ VARIANTS = (
         "first-rule-brings-others",
         "With the first rule of its own a merge request gets copies of those of its project.",
         alterations=(brings_the_projects_rules,),
+    ),
+    Variant(
+        "owners-of-all-code",
+        "Every merge request lists a rule of code owners, which overwrites nothing.",
+        alterations=(lets_owners_of_code_see_all,),
     ),
     Variant(
         "authors-in-no-rule",

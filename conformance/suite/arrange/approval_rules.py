@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 FLAG = "applies_to_all_protected_branches"
 KNOWN_TYPES = ("any_approver", "regular", "report_approver", "code_owner")
+#: Types that only the system gives to rules.
+SYSTEM_TYPES = frozenset({"report_approver", "code_owner"})
 #: A text that no service accepts as a value.
 UNHEARD_OF = "unheard-of"
 #: Statuses that refuse a known caller whose role is too low.

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from conformance.http.bodies import json_in
+from conformance.http.exchange import goes_on
 from conformance.results.record import Reason
 from conformance.results.text import as_json
 from conformance.suite.context import Unmet, Violation, current_run, suspects
@@ -203,7 +204,7 @@ class WholeListing(Listing):
         answer = self._caller.look(self._path, per_page=LONGEST_PAGE)
         takes_no_pages = answer.exchange.is_refusal
         entries = _array((self._caller.look(self._path) if takes_no_pages else answer).given_served())
-        if len(entries) < SHORTEST_PAGE:
+        if len(entries) < SHORTEST_PAGE and not goes_on(answer.exchange.headers):
             return entries
         if (
             takes_no_pages

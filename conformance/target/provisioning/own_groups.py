@@ -214,7 +214,7 @@ class _Groups:
         """Give the actors the roles that they have in the profile's group."""
         known = {actor.id for actor in self.profile.actors.values()}
         token, path = self._keepers[0].token, f"/groups/{made['id']}/members"
-        present = {entry.get("id") for entry in self.calls.walk(token, path)}
+        present = _numbers_in([*self.calls.walk(token, path)])
         for entry in self.calls.walk(token, f"/groups/{self.group.id}/members"):
             if entry.get("id") in known - present:
                 body = {"user_id": entry["id"], "access_level": entry.get("access_level")}
@@ -256,9 +256,15 @@ class _Groups:
 
     def _naming(self, path: str, name: object, sent: Mapping[str, list[int]]) -> Iterator[Entry]:
         for rule in self.calls.walk(self._keepers[0].token, path):
-            shown = {kind: {one.get("id") for one in rule.get(_SHOWN_AS[kind]) or ()} for kind in sent}
+            shown = {kind: _numbers_in(rule.get(_SHOWN_AS[kind])) for kind in sent}
             if rule.get("name") == name and all(shown[kind].issuperset(ids) for kind, ids in sent.items()):
                 yield rule
+
+
+def _numbers_in(shown: object) -> set[int]:
+    """Return the ids in a list of records, whatever a target shows in its place: tests judge that."""
+    ids = [one.get("id") for one in shown if isinstance(one, dict)] if isinstance(shown, list) else []
+    return {number for number in ids if isinstance(number, int)}
 
 
 # -- removing ----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,30 @@
+"""A missing property violates what is said of the record that lacks it, unless its own record has a requirement."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from conformance.contract import Contract
+from conformance.http.exchange import Call, Exchange
+from conformance.schema.response_validator import ResponseValidator
+from conformance.target import Actor
+
+_VALIDATOR = ResponseValidator.of(Contract.load(), None)
+_STATUS, _ALLOWLIST = "/projects/1/merge_requests/1/approvals", "/projects/1/job_token_scope/allowlist"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "place", "requirement"),
+    [
+        (_STATUS, {"approved_by": [{"id": 1}]}, "/approved_by/0/user", "merge-request-approvals.status.approved-by"),
+        (_STATUS, {"approved_by": [{"user": {}}]}, "/approved_by/0/user/id", "records.user-reference.fields"),
+        (_ALLOWLIST, [{"id": 1}], "/0/namespace", "job-token-scope.project-entry.namespace"),
+    ],
+)
+def test_what_is_missing_is_reported_as_what_it_violates(path: str, body: Any, place: str, requirement: str) -> None:
+    exchange = Exchange(Call(Actor("owner", "a"), "GET", path), 200, {}, json.dumps(body).encode(), 0)
+    found = {finding.place: finding.requirement for finding in _VALIDATOR.findings(exchange) if not finding.holds}
+    assert found[place] == requirement
