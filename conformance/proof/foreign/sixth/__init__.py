@@ -1,0 +1,1 @@
+"""Faults under measurement."""
