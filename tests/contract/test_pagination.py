@@ -10,7 +10,7 @@ import pytest
 from conformance.suite.arrange import Arranged, arranged
 from conformance.suite.context import current_run
 from conformance.suite.derived import claims_of, held_against, note, served_caller, takes_part
-from conformance.suite.expectations import Answer, Caller, given, must, told_number
+from conformance.suite.expectations import Answer, Caller, given, left_to_others, must, told_number
 
 if TYPE_CHECKING:
     from conformance.suite import Operation
@@ -35,6 +35,7 @@ def is_paginated(operation: Operation) -> bool:
         "conventions.pagination.whole-list",
         "conventions.pagination.beyond-the-end",
         "conventions.pagination.beyond-the-end-answer",
+        "conventions.responses.content-type",
     ),
 )
 def test_pages_are_as_long_as_asked_for_apart_and_complete(operation: Operation) -> None:
@@ -165,8 +166,18 @@ def look_behind_the_end(pages: Pages, last: int, length: int) -> None:
             must(answer.json == [], "no entry", f"{len(answer.json)} entries", answer.exchange)
         else:
             answer.must_be_refused(beside=None)
+    must_be_json_by_its_type(answer)
     chosen = "is empty" if answer.is_served else f"answers {answer.status}"
     note("conventions.pagination.beyond-the-end-answer", f"a page behind the end {chosen}")
+
+
+def must_be_json_by_its_type(empty: Answer) -> None:
+    """Expect that a list without entries is JSON like any other, if its content type is named."""
+    left_to_others("conventions.responses.content-type")  # unless such a page is served
+    if empty.is_served:
+        with held_against(["conventions.responses.content-type"], go_on=True):
+            kind = empty.exchange.headers.get("content-type", "application/json")
+            must("json" in kind.lower(), "a content type of JSON, or none", kind, empty.exchange)
 
 
 def look_at_pages_of_no_length(pages: Pages, first: Any) -> None:

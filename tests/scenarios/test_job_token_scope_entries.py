@@ -194,10 +194,13 @@ def test_a_group_inside_another_one_is_let_in_and_kept_by_itself(
                 must_show_the_name(entry, name, is_inside=True)
         else:
             left_to_others("job-token-scope.group-entry.describes-target")
+        let_in = maintainer.list(inside).ids()
         if not maintainer.post(path, GROUPS.body(group.id)).is_served:
             left_to_others()
             return
         both = maintainer.list(path)
+        with verifies("job-token-scope.allowlists.are-separate", go_on=True):
+            maintainer.list(inside).must_be_of(let_in)  # and no other project of the group
         with verifies("job-token-scope.groups-allowlist.change.leaves-others"):
             maintainer.delete(path / group.id).given_served()
             maintainer.list(path).must_not_contain(id=group.id, after=both).must_contain_once(id=taken[0])
@@ -212,8 +215,6 @@ def test_a_group_inside_another_one_is_let_in_and_kept_by_itself(
                 maintainer.delete(inside / project.id).given_served()
                 maintainer.post(inside, PROJECTS.body(project.id)).given_served()
                 maintainer.list(inside).must_contain_once(id=project.id)
-        else:
-            left_to_others("job-token-scope.allowlists.are-separate")
 
 
 # -- entries besides the usual ones ------------------------------------------------------------------------------------
