@@ -174,11 +174,13 @@ def test_a_group_inside_another_one_is_let_in_and_kept_by_itself(
     The project is in neither, because its own group may always have access. A project inside the group is added too:
     the group must neither make that entry unnecessary, nor be added or removed with it.
     """
-    inner = current_run().profile.fixtures.get("subgroup", ())[:1]
+    fixtures = current_run().profile.fixtures
+    inner = fixtures.get("subgroup", ())[:1]
+    beside = [one for name in ("reporters_project", "empty_project") for one in fixtures.get(name, ())]
     path = GROUPS.of(sibling_project)
     with (
         GROUPS.borrowed(maintainer, sibling_project, (group, *inner)),
-        PROJECTS.left_as_found(maintainer, sibling_project, (project,)),
+        PROJECTS.left_as_found(maintainer, sibling_project, (project, *beside)),
     ):
         inside = PROJECTS.of(sibling_project)
         is_inside = maintainer.post(inside, PROJECTS.body(project.id)).is_served
@@ -194,13 +196,13 @@ def test_a_group_inside_another_one_is_let_in_and_kept_by_itself(
                 must_show_the_name(entry, name, is_inside=True)
         else:
             left_to_others("job-token-scope.group-entry.describes-target")
-        let_in = maintainer.list(inside).ids()
+        before = PROJECTS.ids(maintainer, sibling_project)
         if not maintainer.post(path, GROUPS.body(group.id)).is_served:
             left_to_others()
             return
         both = maintainer.list(path)
         with verifies("job-token-scope.allowlists.are-separate", go_on=True):
-            maintainer.list(inside).must_be_of(let_in)  # and no other project of the group
+            maintainer.list(inside).must_be_of(before)  # and no other project of the group
         with verifies("job-token-scope.groups-allowlist.change.leaves-others"):
             maintainer.delete(path / group.id).given_served()
             maintainer.list(path).must_not_contain(id=group.id, after=both).must_contain_once(id=taken[0])
