@@ -53,7 +53,9 @@ def _number_kept(path: str) -> Callable[[Service], None]:
 
 for _requirement, (_level, _path) in _UPDATES.items():
     _name = f"numbers_of_refused_updates_stay_in_rules_of_a_{_level.replace(' ', '_')}"
-    _says = f"An update of a rule of a {_level} without a list as its list of approvers is refused, but its number stays."
+    _says = (
+        f"An update of a rule of a {_level} without a list as its list of approvers is refused, but its number stays."
+    )
     fault(_requirement)(named(_name, _says, _number_kept(_path)))
 
 
