@@ -183,6 +183,7 @@ def test_a_group_inside_another_one_is_let_in_and_kept_by_itself(
         PROJECTS.left_as_found(maintainer, sibling_project, (project, *beside)),
     ):
         inside = PROJECTS.of(sibling_project)
+        PROJECTS.given_removed(maintainer, sibling_project, *(one.id for one in beside))
         is_inside = maintainer.post(inside, PROJECTS.body(project.id)).is_served
         taken = [one.id for one in inner if maintainer.post(path, GROUPS.body(one.id)).is_served]
         if not taken:
