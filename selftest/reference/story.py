@@ -67,7 +67,7 @@ class Story:
         if not _FEBRUARY.search(text):
             text = _MOMENT.sub("MOMENT", text)
         text = re.sub(r'"created":(\d{10})\b', '"created":SECONDS', text)
-        name = headers.get("content-disposition", "")
+        name = f"{headers.get('content-disposition', '')} {headers.get('content-type', '')}"
         self.remember(f"{actor} {method} {path} {body or ''} -> {status} {name} {text}")
         try:
             return json.loads(content)

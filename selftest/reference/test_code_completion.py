@@ -154,13 +154,14 @@ def test_the_check_distinguishes_enabled_disabled_and_unknown_projects(served: S
     world, client = served.service.world, served.acting_as("maintainer")
     codes = {
         name: check(client, world.one(f"{name}_project").path).status_code
-        for name in ("enabled", "group_enabled", "disabled", "subgroup", "outsider")
+        for name in ("enabled", "group_enabled", "subgroup", "disabled", "fuzz", "outsider")
     }
     assert codes == {
         "enabled": 200,
         "group_enabled": 200,
+        "subgroup": 200,
         "disabled": 403,
-        "subgroup": 403,
+        "fuzz": 403,
         "outsider": 404,
     }
     for path in ("", "no-such/project", "1", "world-1-group", "world-1-group/project/", " "):

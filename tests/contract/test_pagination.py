@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from conformance.suite.arrange import Arranged, arranged
-from conformance.suite.context import current_run
+from conformance.suite.context import Unmet, current_run
 from conformance.suite.derived import claims_of, held_against, note, served_caller, takes_part
-from conformance.suite.expectations import Answer, Caller, given, must, told_number
+from conformance.suite.expectations import Answer, Caller, given, given_done, must, told_number
 
 if TYPE_CHECKING:
     from conformance.suite import Operation
@@ -165,8 +166,17 @@ def look_behind_the_end(pages: Pages, last: int, length: int) -> None:
             must(answer.json == [], "no entry", f"{len(answer.json)} entries", answer.exchange)
         else:
             answer.must_be_refused(beside=None)
+    must_be_json_by_its_type(answer)
     chosen = "is empty" if answer.is_served else f"answers {answer.status}"
     note("conventions.pagination.beyond-the-end-answer", f"a page behind the end {chosen}")
+
+
+def must_be_json_by_its_type(empty: Answer) -> None:
+    """Expect that a list without entries is JSON like any other answer, if its content type is named."""
+    if empty.is_served:
+        kind = empty.exchange.headers.get("content-type", "application/json")
+        with suppress(Unmet), given_done("conventions.responses.content-type"):
+            must("json" in kind.lower(), "a content type of JSON, or none", kind, empty.exchange)
 
 
 def look_at_pages_of_no_length(pages: Pages, first: Any) -> None:

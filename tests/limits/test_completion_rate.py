@@ -42,7 +42,7 @@ def test_a_user_gets_sixty_completions_a_minute(
     projects = of_projects(maintainer, developer)  # no test before this one may use up the rate limit
     idle(MINUTE + 1)
     # Checking whether a project has completions does not count as a completion.
-    send_load(developer, CHECK, {"project_path": UNKNOWN_PATH}, count=CHECKS)
+    send_load(developer, CHECK, {"project_path": UNKNOWN_PATH}, *filter(None, projects), count=CHECKS)
     others = at_the_same_moment(maintainer, owner)
     started = time.monotonic()
     # The limit is per user, for any content, any project and any intent.

@@ -120,7 +120,8 @@ def test_everything_optional_may_be_sent_as_well(owner: Caller, project: Fixture
         below = {**FILE, "content_below_cursor": "\n"}
         answers.append(complete(owner, intent="generation", current_file=below).must_be(200))
     with verifies("code-completion.request.project-path.is-optional"):
-        answers.append(complete(owner, project_path=given_field(project, "path", str)).must_be(200))
+        paths = (given_field(project, "path", str), *deep_paths_with_completions(owner))
+        answers += [complete(owner, project_path=path).must_be(200) for path in paths]
     with verifies("code-completion.result.choices", go_on=True):
         # What the first answer is may differ from those that follow.
         for answer in answers:
@@ -129,6 +130,12 @@ def test_everything_optional_may_be_sent_as_well(owner: Caller, project: Fixture
     with verifies("code-completion.result.created-counts-seconds"):
         for answer in answers:
             must_count_seconds(answer)
+
+
+def deep_paths_with_completions(caller: Caller) -> list[str]:
+    """Return the path of a project in several groups, if it has completions: for one without, they may be refused."""
+    deep = [str(one.get("path") or "") for one in current_run().profile.fixtures.get("subgroup_project", ())[:1]]
+    return [path for path in deep if path and check(caller, path).is_served]
 
 
 @pytest.mark.usefixtures("completes")

@@ -117,10 +117,10 @@ def test_a_created_rule_is_answered_and_listed(
 
 
 def and_more(user: int, group: int) -> tuple[list[int], list[int]]:
-    """Return the numbers of a user and a group, each with a second one if the profile has it."""
+    """Return the numbers of a user and a group, with further ones of members and a group if the profile has them."""
     profile = current_run().profile
-    second = profile.actors.get("second_approver")
-    users = [user] + ([second.id] if second is not None and second.id is not None else [])
+    others = [profile.actors.get(name) for name in ("second_approver", "owner")]
+    users = [user, *(one.id for one in others if one is not None and one.id is not None)]
     return users, [group, *(one.id for one in profile.fixtures.get("second_approver_group", ()))]
 
 

@@ -88,11 +88,23 @@ def test_an_object_in_place_of_a_list_gives_nobody_a_say(
                 must(not any(named.values()), "nobody named", as_json(named))
     before = standing(rule_in(empty))
     with verifies("group-approval-rules.update.approvers-are-lists"):
-        for parameter, value in sent.items():
-            must_be_dropped_or_refused(admin_of_group.put(group_rules / group_rule["id"], {parameter: value}), [])
+        more = {"approvals_required": int(before["approvals_required"] or 0) + 1}
+        answers = [
+            admin_of_group.put(group_rules / group_rule["id"], {**more, parameter: value})
+            for parameter, value in sent.items()
+        ]
+        for answer in answers:
+            must_be_dropped_or_refused(answer, [])
         now = standing(in_list(admin_of_group, group_rules, group_rule["id"]).rule)
         for name in ("users", "groups"):
             must(set(now[name]) <= set(before[name]), f"{name} = {before[name]}", f"{name} = {now[name]}")
+        if all(answer.exchange.is_refusal for answer in answers):  # as a whole: no part is stored either
+            number = before["approvals_required"]
+            must(
+                now["approvals_required"] == number,
+                f"approvals_required = {number}",
+                as_json(now["approvals_required"]),
+            )
 
 
 @pytest.mark.parametrize(

@@ -174,13 +174,16 @@ def test_a_group_inside_another_one_is_let_in_and_kept_by_itself(
     The project is in neither, because its own group may always have access. A project inside the group is added too:
     the group must neither make that entry unnecessary, nor be added or removed with it.
     """
-    inner = current_run().profile.fixtures.get("subgroup", ())[:1]
+    fixtures = current_run().profile.fixtures
+    inner = fixtures.get("subgroup", ())[:1]
+    beside = [one for name in ("reporters_project", "empty_project") for one in fixtures.get(name, ())]
     path = GROUPS.of(sibling_project)
     with (
         GROUPS.borrowed(maintainer, sibling_project, (group, *inner)),
-        PROJECTS.left_as_found(maintainer, sibling_project, (project,)),
+        PROJECTS.left_as_found(maintainer, sibling_project, (project, *beside)),
     ):
         inside = PROJECTS.of(sibling_project)
+        PROJECTS.given_removed(maintainer, sibling_project, *(one.id for one in beside))
         is_inside = maintainer.post(inside, PROJECTS.body(project.id)).is_served
         taken = [one.id for one in inner if maintainer.post(path, GROUPS.body(one.id)).is_served]
         if not taken:
@@ -194,10 +197,13 @@ def test_a_group_inside_another_one_is_let_in_and_kept_by_itself(
                 must_show_the_name(entry, name, is_inside=True)
         else:
             left_to_others("job-token-scope.group-entry.describes-target")
+        before = PROJECTS.ids(maintainer, sibling_project)
         if not maintainer.post(path, GROUPS.body(group.id)).is_served:
             left_to_others()
             return
         both = maintainer.list(path)
+        with verifies("job-token-scope.allowlists.are-separate", go_on=True):
+            maintainer.list(inside).must_be_of(before)  # and no other project of the group
         with verifies("job-token-scope.groups-allowlist.change.leaves-others"):
             maintainer.delete(path / group.id).given_served()
             maintainer.list(path).must_not_contain(id=group.id, after=both).must_contain_once(id=taken[0])
@@ -212,8 +218,6 @@ def test_a_group_inside_another_one_is_let_in_and_kept_by_itself(
                 maintainer.delete(inside / project.id).given_served()
                 maintainer.post(inside, PROJECTS.body(project.id)).given_served()
                 maintainer.list(inside).must_contain_once(id=project.id)
-        else:
-            left_to_others("job-token-scope.allowlists.are-separate")
 
 
 # -- entries besides the usual ones ------------------------------------------------------------------------------------

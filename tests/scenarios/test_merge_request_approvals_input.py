@@ -34,6 +34,7 @@ from conformance.suite.expectations import (
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
+    from conformance.suite.arrange.reviews import Rule
 
 Body = dict[str, Any]
 
@@ -176,7 +177,7 @@ def test_an_object_in_place_of_a_list_adds_no_approver_to_a_rule(
             {"user_ids": {"id": user_id(second_approver)}, "group_ids": []},
             {"user_ids": [user_id(approver)], "group_ids": {"id": approver_group.id}},
         ):
-            must_add_nobody(maintainer, merge_request_rules / rule["id"], body, approver)
+            rule = must_add_nobody(maintainer, merge_request_rules, rule, body, approver)
 
 
 def test_an_object_in_place_of_usernames_adds_no_approver_to_a_rule(
@@ -189,14 +190,23 @@ def test_an_object_in_place_of_usernames_adds_no_approver_to_a_rule(
     given(approvers_named(rule) == ([user_id(approver)], []), "the rule does not name just the approver")
     body = {"user_ids": [user_id(approver)], "usernames": {"username": username(second_approver)}, "group_ids": []}
     with verifies("merge-request-approvals.rules.update.usernames-are-a-list"):
-        must_add_nobody(maintainer, merge_request_rules / rule["id"], body, approver)
+        must_add_nobody(maintainer, merge_request_rules, rule, body, approver)
 
 
-def must_add_nobody(caller: Caller, rule: Path, body: Body, named: Caller) -> None:
-    """Send an update with an object in place of a list, and expect no new approver in the rule."""
-    caller.put(rule, body).must_not_break()
-    users, groups = approvers_named(caller.read(rule))
+def must_add_nobody(caller: Caller, rules: Path, rule: Rule, body: Body, named: Caller) -> Rule:
+    """Send an update with an object in place of a list and another number, and return the rule.
+
+    Expect no new approver in it, and after a refusal the former number.
+    """
+    number = int(rule.get("approvals_required") or 0)
+    answer = caller.put(rules / rule["id"], {**body, "approvals_required": number + 1}).must_not_break()
+    now: Rule = caller.read(rules / rule["id"])
+    users, groups = approvers_named(now)
     must(not groups and set(users) <= {user_id(named)}, "no approver added", f"users {users}, {groups}")
+    shown = now.get("approvals_required")
+    is_same = not answer.exchange.is_refusal or shown == number
+    must(is_same, f"approvals_required = {number} after a refusal", as_json(shown), answer.exchange)
+    return now
 
 
 # -- numbers in the path -----------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from conformance.suite.arrange.places import by_full_path
 from conformance.suite.arrange.reviews import (
     approvers_named,
     created,
+    created_named,
     essences,
     fresh_name,
     merge_request_path,
@@ -167,6 +168,11 @@ def test_a_created_rule_has_the_approvers_that_were_sent(
         for some_users, some_groups in ((users, groups), (users[1:], groups[:1])):
             rule = created(maintainer, merge_request_rules, user_ids=some_users, group_ids=some_groups)
             must_name(maintainer, merge_request_rules, rule, some_users, some_groups)
+        # Under the name of a deleted rule as well, if a service takes it again.
+        maintainer.delete(merge_request_rules / rule["id"]).given_served()
+        sent = {"user_ids": users[:1], "group_ids": groups[1:]}
+        again = created_named(maintainer, merge_request_rules, rule["name"], **sent)
+        must_name(maintainer, merge_request_rules, again, sent["user_ids"], sent["group_ids"])
         # An approver who is named twice may be refused, or is shown once; it breaks nothing.
         twice = {"user_ids": users[:1] * 2, "group_ids": groups[:1] * 2}
         body = {"name": fresh_name(), "approvals_required": 1, **twice}

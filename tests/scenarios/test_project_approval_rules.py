@@ -211,6 +211,10 @@ def test_users_and_groups_that_are_sent_become_approvers_of_the_rule(
     with verifies("project-approval-rules.create.rule-type", go_on=True):
         in_answer(answer).must_hold(rule_type="regular")
         stored.must_hold(rule_type="regular")
+    left_to_others("project-approval-rules.create.applies-to-all-protected-branches.default")  # unless rules have it
+    if FLAG in stored.rule:
+        with verifies("project-approval-rules.create.applies-to-all-protected-branches.default", go_on=True):
+            stored.must_hold(**{FLAG: False})
     left_to_others("project-approval-rules.update.group-ids")  # unless groups are known, one inside the other
     inner = current_run().profile.first("subgroup")
     if inner is not None and inner.id is not None:

@@ -185,12 +185,17 @@ def test_an_object_in_place_of_a_list_adds_nothing_to_a_rule(
     before = created(maintainer, project_rules, user_ids=[user_id(approver)])
     valid = {"name": before.get("name"), "approvals_required": 1}
     maintainer.put(project_rules / before["id"], {**valid, **naming_only(approver)}).given_served()
+    number = 1
     with verifies(unfit.update):
         for parameter, shown in unfit.shown.items():
             sent = {**naming_only(approver), parameter: inside_an_object(maintainer, parameter)}
-            answer = maintainer.put(project_rules / before["id"], {**valid, **sent})
+            answer = maintainer.put(project_rules / before["id"], {**valid, **sent, "approvals_required": number + 1})
             must_be_dropped_or_refused(answer, [])
-            must_add_nothing(shown, by_id(maintainer, project_rules, before["id"]).rule, before)
+            now = by_id(maintainer, project_rules, before["id"])
+            must_add_nothing(shown, now.rule, before)
+            if answer.exchange.is_refusal:  # as a whole: no part of it is stored either
+                now.must_hold(approvals_required=number)
+            number = int(now.rule.get("approvals_required") or 0)
 
 
 def inside_an_object(caller: Caller, parameter: str) -> dict[str, object]:

@@ -16,6 +16,7 @@ from conformance.suite.arrange.reviews import (
     given_in_profile,
     given_open,
     merge_request_path,
+    must_be_in_the_state_as_listed,
     rule_in,
     state_of,
     status_of,
@@ -314,3 +315,25 @@ def test_a_branch_in_a_rule_of_a_group_is_described(owner: Caller, branch_rule_g
     for levels in ("push_access_levels", "merge_access_levels"):
         shown = [branch[levels] for branch in branches if isinstance(branch, dict) and levels in branch]
         given(not shown or any(shown), f"no branch has {levels}")
+
+
+def test_a_rule_is_the_same_in_the_state_as_in_the_list(
+    merge_request_rules: Path,
+    maintainer: Caller,
+    approver: Caller,
+    second_approver: Caller,
+    project: Fixture,
+    merge_request: Fixture,
+) -> None:
+    """Three rules, each with its own name, number and approver."""
+    path = merge_request_path(project, merge_request)
+    given_open(maintainer, path)
+    own = {
+        created(maintainer, merge_request_rules, approvals_required=number, user_ids=[user_id(caller)])["id"]
+        for number, caller in ((2, approver), (3, second_approver), (4, approver))
+    }
+    with verifies("merge-request-approvals.rules.create.in-state"):
+        must_be_in_the_state_as_listed(maintainer, merge_request_rules)
+        shown = {rule.get("id") for rule in state_of(maintainer, path)["rules"]}
+        # A service may number the rules of the state otherwise.
+        must(own <= shown or not own & shown, f"the rules {sorted(own)}", f"{sorted(own & shown)} of them")

@@ -191,3 +191,19 @@ def change_of_the_newest_rule_of_a_group_reaches_the_oldest(service: Service) ->
         return updating
 
     around(service.approval_rules, "update_rule", make)
+
+
+@fault("group-approval-rules.create.user-ids")
+def third_users_of_new_group_rules_are_lost(service: Service) -> None:
+    """A new rule of a group has at most two users."""
+
+    def two(wanted: RuleRequest) -> RuleRequest:
+        return wanted if wanted.user_ids is None else replace(wanted, user_ids=wanted.user_ids[:2])
+
+    told_otherwise(service.group_approval_rules, "create_rule", 1, two)
+
+
+@fault("merge-request-approvals.rules.create.in-state")
+def states_show_two_rules(service: Service) -> None:
+    """The approval state shows the first two rules of a merge request."""
+    afterwards(service.merge_request_approvals, "state", lambda shown, *_: {**shown, "rules": shown["rules"][:2]})

@@ -65,9 +65,10 @@ class CodeCompletion(Behaviour):
         self.requests: Table[int, tuple[float, ...]] = Table(service.store)  # seconds, by user
 
     def seed(self, world: World) -> Mapping[str, Fixture]:
-        """Enable completions for one project, and for another one by its group alone."""
+        """Enable completions for one project and one deep inside groups, and for another one by its group alone."""
         projects = self.service.identities.projects
         enabled = projects[world.one("project").id]
+        self.switch(projects[world.one("subgroup_project").id], enabled=True)
         by_group = projects[world.one("public_project").id]
         disabled = projects[world.one("sibling_project").id]
         self.switch(enabled, enabled=True)

@@ -10,6 +10,8 @@ from selftest.reference.chapters.places import NO_GUESTS, at, at_path, ids_of, m
 if TYPE_CHECKING:
     from selftest.reference.story import Story
 
+_MEMBERS = ("approver", "second_approver", "owner")
+
 
 def tell(story: Story) -> None:
     """Make all calls of this chapter that do not overlap."""
@@ -157,6 +159,8 @@ def _pages_that_are_not_full(story: Story) -> None:
     rules = f"{at(story, 'fresh_group')}/approval_rules"
     for name in ("One", "Two", "Three"):
         story.call("owner", "POST", rules, rule_body(name, 1, user_ids=ids_of(story, "approver")))
+    three = story.call("owner", "POST", rules, rule_body("Of three", 1, user_ids=ids_of(story, *_MEMBERS)))
+    story.call("owner", "PUT", f"{rules}/{three['id']}", {"name": "Of none", "approvals_required": "abc"})
     for size in (2, 3):
         for page in (1, 2):
             story.call("owner", "GET", f"{rules}?per_page={size}&page={page}")

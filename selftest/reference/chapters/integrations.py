@@ -46,6 +46,7 @@ def tell(story: Story) -> None:
         _a_chat_app_elsewhere,
         _disabled_by_another_maintainer,
         _one_of_two_trackers,
+        _sent_twice,
         _every_caller,
     ):
         chapter(story)
@@ -434,6 +435,16 @@ def _one_of_two_trackers(story: Story) -> None:
         story.call("owner", "PUT", f"{place}/{slug}", tracker)
     story.call("owner", "DELETE", f"{place}/redmine")
     story.call("owner", "GET", place)
+
+
+def _sent_twice(story: Story) -> None:
+    place = f"{at(story, 'fresh_project')}/integrations"
+    builds = {"drone_url": "https://drone.example.com", "token": "t"}
+    for slug, sent in (("emails-on-push", {"recipients": "team+e@example.com"}), ("drone-ci", builds)):
+        for _ in range(2):
+            story.call("maintainer", "PUT", f"{place}/{slug}", sent)
+            story.call("maintainer", "GET", f"{place}/{slug}")
+        story.call("maintainer", "GET", f"{place}/{slug[:-1]}")
 
 
 def _every_caller(story: Story) -> None:

@@ -333,3 +333,8 @@ def _null_and_hidden_groups(story: Story) -> None:
     rule = f"{rules}/{made_rule(story, 'admin', rules, **users, group_ids=[hidden, visible])['id']}"
     sent = rule_body("Newer", 1, **users, group_ids=[visible], remove_hidden_groups=True)
     story.call("maintainer", "PUT", rule, sent)
+    second = story.world.one("second_approver_group").id
+    story.call("maintainer", "PUT", rule, {**sent, "group_ids": [visible, second]})
+    story.call("maintainer", "PUT", rule, {**sent, "approvals_required": 7, "group_ids": {"of": visible}})
+    story.call("maintainer", "GET", rule)
+    made_rule(story, "maintainer", rules, **users, rule_type="regular")

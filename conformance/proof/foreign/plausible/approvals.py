@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from conformance.proof.foreign.changes import changing_the_status
 from conformance.proof.foreign.dimensions import (
     CALLER_AND_FORM,
     COUNT,
     NEIGHBOUR,
+    NOTHING_DONE,
     REFUSED,
+    SIDE_EFFECT,
     STORY,
 )
 from conformance.proof.foreign.registry import foreign, instead
@@ -80,3 +83,51 @@ def the_first_page_lacks_rules_without_approvers(service: Service) -> None:
     @instead(service.merge_request_approval_rules, "listed")
     def _(listed: Any, merge_request: Any) -> Any:
         return [one for one in listed(merge_request) if one.users or not one.groups]
+
+
+@foreign(SIDE_EFFECT, "Merge request approvals: unapprove, several approvals")
+def unapproving_takes_back_later_approvals(service: Service) -> None:
+    """Taking an approval back takes back those that came after it too."""
+
+    @instead(service.merge_request_approvals, "remove_approval")
+    def _(_remove: Any, user: Any, merge_request: Any) -> None:
+        area = service.merge_request_approvals
+        given = area.approvals_of(merge_request)
+        place = next(place for place, one in enumerate(given) if one.user_id == user.id)
+        area.approvals[merge_request.id] = given[:place]
+
+
+@foreign(COUNT, "Merge request approvals: reset_approvals, approvers of all kinds")
+def only_approvals_of_named_users_are_reset(service: Service) -> None:
+    """Resetting clears the approvals of users whom a rule names, and leaves those of everybody else."""
+
+    @instead(service.merge_request_approvals, "clear_approvals")
+    def _(_clear: Any, merge_request: Any) -> None:
+        area = service.merge_request_approvals
+        named = {number for rule in area.rules(merge_request) for number in rule.users}
+        area.approvals[merge_request.id] = tuple(
+            one for one in area.approvals_of(merge_request) if one.user_id not in named
+        )
+
+
+@foreign(COUNT, "Merge request approval status: approved_by, several approvals")
+def the_status_shows_the_two_newest_approvals(service: Service) -> None:
+    """The status shows the last two approvals, and no earlier ones."""
+
+    def change(shown: Any, _merge_request: Any) -> None:
+        shown["approved_by"] = shown["approved_by"][-2:]
+
+    changing_the_status(service, change)
+
+
+@foreign(NOTHING_DONE, "Merge request approvals: approve, named through a group")
+def approvals_of_group_members_are_not_kept(service: Service) -> None:
+    """Somebody whom rules name through a group alone may approve, and is not in approved_by afterwards."""
+
+    @instead(service.merge_request_approvals, "add_approval")
+    def _(add: Any, user: Any, merge_request: Any) -> None:
+        rules = service.merge_request_approvals.rules(merge_request)
+        eligible = service.approval_rules.eligible_approvers
+        through = any(user.id in eligible(rule) and user.id not in rule.users for rule in rules)
+        if not through or any(user.id in rule.users for rule in rules):
+            add(user, merge_request)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.dimensions import AGAIN, CALLER_AND_VALUE, NEIGHBOUR, STORY
-from conformance.proof.foreign.registry import foreign, instead
+from conformance.proof.foreign.dimensions import AGAIN, CALLER_AND_VALUE, FORM_SENT, NEIGHBOUR, STORY
+from conformance.proof.foreign.paths import POST_COMPLETIONS
+from conformance.proof.foreign.registry import foreign, handling, instead
 from conformance.reference.errors import InvalidError, StatedError
+from conformance.reference.http import Response
 from conformance.reference.identity import Kind
 
 if TYPE_CHECKING:
@@ -64,4 +66,29 @@ def generation_takes_nothing_below_the_cursor(service: Service) -> None:
         wanted = read(parameters)
         if wanted.intent == "generation" and wanted.content_below_cursor:
             raise InvalidError("content_below_cursor is invalid", parameter="content_below_cursor")
+        return wanted
+
+
+@foreign(FORM_SENT, "Code completion: completions, stream beside intent")
+def generations_are_always_streamed(service: Service) -> None:
+    """With intent generation, stream false is passed over, and text comes in chunks."""
+
+    @handling(service, POST_COMPLETIONS)
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        if request.parameters._values.get("intent") == "generation" and answer.has_content:
+            chunks = tuple(choice["text"].encode() for choice in answer.content["choices"])
+            return Response(chunks=chunks, media_type="text/plain; charset=utf-8")
+        return answer
+
+
+@foreign(NEIGHBOUR, "Code completion: completions, project_path in a subgroup")
+def a_project_path_has_one_slash(service: Service) -> None:
+    """A project_path that leads through a subgroup is refused."""
+
+    @instead(service.code_completion, "read")
+    def _(read: Any, parameters: Any) -> Any:
+        wanted = read(parameters)
+        if (wanted.project_path or "").count("/") > 1:
+            raise InvalidError("project_path is invalid", parameter="project_path")
         return wanted

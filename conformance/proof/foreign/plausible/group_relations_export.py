@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.dimensions import (
-    AGAIN,
-    EXPORTED,
-    OVER_TIME,
-)
-from conformance.proof.foreign.paths import (
-    EXPORT_DOWNLOAD,
-)
+from conformance.proof.foreign.dimensions import AGAIN, EXPORTED, OVER_TIME, SIDE_EFFECT
+from conformance.proof.foreign.paths import EXPORT_DOWNLOAD
 from conformance.proof.foreign.registry import foreign, handling, instead
 from conformance.reference.errors import not_found
 
@@ -58,3 +53,46 @@ def a_finished_export_fails_when_it_was_downloaded(service: Service) -> None:
         answer = handler(request)
         had.add((key, export and export.started))
         return answer
+
+
+@foreign(AGAIN, "Group relations export: POST unbatched after batched")
+def once_batched_always_batched(service: Service) -> None:
+    """A group that was exported in batches once is exported in batches ever after."""
+    batched_once: set[int] = set()
+
+    @instead(service.group_relations_export, "schedule")
+    def _(schedule: Any, group: Any, *, batched: bool) -> None:
+        if batched:
+            batched_once.add(group.id)
+        schedule(group, batched=group.id in batched_once)
+
+
+@foreign(SIDE_EFFECT, "Group relations export: POST, subgroups")
+def exporting_a_group_discards_exports_of_subgroups(service: Service) -> None:
+    """Scheduling the export of a group discards those of the groups inside it."""
+
+    @instead(service.group_relations_export, "schedule")
+    def _(schedule: Any, group: Any, *, batched: bool) -> None:
+        schedule(group, batched=batched)
+        exports, identities = service.group_relations_export.exports, service.identities
+        for key in list(exports):
+            inner = identities.groups.get(key[0])
+            if inner is not None and inner.id != group.id and group in identities.lineage(inner):
+                del exports[key]
+
+
+@foreign(AGAIN, "Group relations export: POST unbatched, file after a batched export")
+def the_file_after_batches_is_the_first_batch(service: Service) -> None:
+    """An unbatched export that follows a batched one holds what the first batch would."""
+    batched_before: set[int] = set()
+
+    @instead(service.group_relations_export, "schedule")
+    def _(schedule: Any, group: Any, *, batched: bool) -> None:
+        schedule(group, batched=batched)
+        if batched:
+            batched_before.add(group.id)
+        elif group.id in batched_before:
+            exports = service.group_relations_export.exports
+            for key, one in list(exports.items()):
+                if key[0] == group.id:
+                    exports[key] = replace(one, lines=one.lines[:2])

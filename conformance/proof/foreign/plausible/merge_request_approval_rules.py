@@ -6,11 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.foreign.dimensions import (
+    AGAIN,
+    COUNT,
     REFUSED,
     SIDE_EFFECT,
     STORY,
 )
-from conformance.proof.foreign.registry import foreign, instead
+from conformance.proof.foreign.paths import MERGE_REQUEST_RULES
+from conformance.proof.foreign.registry import foreign, handling, instead
 from conformance.reference.areas.approval_rule_records import SYSTEM_TYPES
 
 if TYPE_CHECKING:
@@ -56,3 +59,64 @@ def the_number_of_a_system_rule_can_be_updated(service: Service) -> None:
             service.approval_rules.rules[rule.id] = changed
             return changed
         return update(merge_request, number, wanted, caller)
+
+
+@foreign(SIDE_EFFECT, "Merge request approvals: approval_project_rule_id in two merge requests")
+def a_project_rule_has_one_copy(service: Service) -> None:
+    """Copying a project rule to a merge request takes its copy away from another one."""
+
+    @instead(service.approval_rules, "add_rule")
+    def _(add: Any, candidate: Any) -> Any:
+        if candidate.source_id:
+            for one in [
+                rule for rule in service.approval_rules.rules.values() if rule.source_id == candidate.source_id
+            ]:
+                service.approval_rules.delete_rule(one)
+        return add(candidate)
+
+
+@foreign(COUNT, "Merge request approval state: more than two rules")
+def the_state_shows_two_rules(service: Service) -> None:
+    """The state shows at most two rules of a merge request."""
+
+    @instead(service.merge_request_approvals, "state")
+    def _(state: Any, merge_request: Any, viewer: Any) -> Any:
+        shown = state(merge_request, viewer)
+        return {**shown, "rules": shown["rules"][:2]}
+
+
+@foreign(COUNT, "Merge request approvals: GET approval_rules, order of pages")
+def even_pages_run_backwards(service: Service) -> None:
+    """The order of merge request rules is another one on even pages, so that rules are missing or come twice."""
+
+    @handling(service, f"GET {MERGE_REQUEST_RULES}")
+    def _(handler: Any, request: Any) -> Any:
+        area = service.merge_request_approval_rules
+        page = request.parameters.optional_integer("page") or 1
+        if page % 2:
+            return handler(request)
+        listed = area.listed
+        area.listed = lambda merge_request: listed(merge_request)[::-1]
+        try:
+            return handler(request)
+        finally:
+            del area.listed
+
+
+@foreign(AGAIN, "Merge request approvals: POST approval_rules after DELETE, equal name")
+def a_new_rule_gets_the_users_of_a_deleted_one(service: Service) -> None:
+    """A merge request rule that is made anew under the name of a deleted one has the former users again."""
+    former: dict[tuple[Any, str], tuple[int, ...]] = {}
+
+    @instead(service.approval_rules, "delete_rule")
+    def _(delete: Any, rule: Any) -> None:
+        former[rule.home, rule.name] = rule.users
+        delete(rule)
+
+    @instead(service.approval_rules, "create_rule")
+    def _(create: Any, subject: Any, home: Any, wanted: Any, caller: Any) -> Any:
+        rule = create(subject, home, wanted, caller)
+        users = former.pop((home, rule.name), ())
+        rule = replace(rule, users=tuple(dict.fromkeys((*rule.users, *users))))
+        service.approval_rules.rules[rule.id] = rule
+        return rule

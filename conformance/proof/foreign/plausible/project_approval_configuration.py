@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.dimensions import SIDE_EFFECT
+from conformance.proof.foreign.dimensions import (
+    FORM_SENT,
+    SIDE_EFFECT,
+)
 from conformance.proof.foreign.registry import foreign, instead
+from conformance.reference.areas.project_approval_configuration import ConfigurationChange
 
 if TYPE_CHECKING:
     from conformance.reference import Service
+
 
 _BEFORE = "15.10"
 
@@ -38,3 +43,15 @@ def a_configuration_is_shared_in_the_group(service: Service) -> None:
             if one.namespace_id == project.namespace_id:
                 configurations.configurations[one.id] = configurations.configurations[project.id]
         return changed
+
+
+@foreign(FORM_SENT, "Project approval configuration: POST, number alone", version="15.11")
+def the_number_resets_the_flags(service: Service) -> None:
+    """Sending approvals_before_merge sets the flags that are not sent to false."""
+
+    @instead(service.project_approval_configurations, "change_configuration")
+    def _(change: Any, project: Any, wanted: Any) -> Any:
+        if wanted.approvals_before_merge is not None:
+            unsent = [one.name for one in fields(ConfigurationChange) if getattr(wanted, one.name) is None]
+            wanted = replace(wanted, **dict.fromkeys(unsent, False))
+        return change(project, wanted)
