@@ -233,8 +233,7 @@ class Profile:
 
     def has_given_up(self, fixture: str) -> bool:
         """Tell whether the profile denies the feature that belongs to a fixture."""
-        kind = fixture.removeprefix("installed_")
-        return kind in PRESUMED and not self.declares(kind)
+        return fixture in PRESUMED and not self.declares(fixture)
 
     def redacted(self) -> dict[str, Any]:
         """Return the profile as plain data without tokens, passwords and other secrets."""

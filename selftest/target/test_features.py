@@ -108,6 +108,9 @@ def test_part_of_a_feature_does_not_exist_without_the_feature() -> None:
 def test_fixtures_of_a_kind_of_integration_that_the_target_lacks_are_not_missing() -> None:
     assert not profile().has_given_up("chat_app_integration")
     assert profile(chat_app_integration=False).has_given_up("installed_chat_app_integration")
+    only_here = profile(installed_chat_app_integration=False)
+    assert only_here.has_given_up("installed_chat_app_integration")
+    assert not only_here.has_given_up("chat_app_integration")
     assert not profile(chat_app_integration=False).has_given_up("project")
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from conformance.target.provisioning.calls import Answer, Calls
 
 _CHAT_APP = "chat_app_integration"
+_INSTALLED = "installed_chat_app_integration"
 _NO_SUCH = "conformance-no-such-integration"
 _FEWEST, _MOST = 3, 9
 #: How long a value that was accepted may take to appear, and the pause between two reads.
@@ -245,8 +246,8 @@ def features_from(found: Mapping[str, dict[str, Any]], refused: Container[str] =
     features = {kind.nature: False for kind in catalogue() if kind.nature and kind.nature not in there}
     events = {event for entry in found.values() for event in entry["events"]}
     features |= {feature: event in events for feature, event in _EVENTS_OF_SOME.items()} if found else {}
-    # The chat app only exists after somebody has installed it, which no call can do.
-    return {**features, _CHAT_APP: False}
+    # It is installed nowhere before somebody has done so in the user interface, which no call can do.
+    return {**features, _INSTALLED: False}
 
 
 def unclear(found: Mapping[str, dict[str, Any]], refused: Mapping[str, str]) -> dict[str, str]:
