@@ -53,7 +53,8 @@ def at_once(*acts: Callable[[], T]) -> list[T]:
     """Do several things at the same moment, each in its own thread, and return the results.
 
     A service may answer 409 to one that collides with another. That one is repeated once afterwards, alone: a refusal
-    because of the moment shows nothing. Raise NotTested when the operator allows only one call at a time.
+    because of the moment shows nothing. So is one of several calls whose last one got 409. Raise NotTested when the
+    operator allows only one call at a time.
     """
     start = Barrier(len(acts))
 
@@ -66,7 +67,8 @@ def at_once(*acts: Callable[[], T]) -> list[T]:
 
 
 def _is_conflict(result: object) -> bool:
-    return isinstance(result, Answer) and result.status == HTTPStatus.CONFLICT
+    last = result[-1] if isinstance(result, list) and result else result
+    return isinstance(last, Answer) and last.status == HTTPStatus.CONFLICT
 
 
 def in_turns(*acts: Callable[[], T]) -> Iterator[list[T]]:

@@ -125,7 +125,10 @@ def test_a_write_refused_because_of_a_concurrent_one_is_repeated(
             return owner.get(path) if len(sent) > 1 else conflicting(owner, profile)
 
         first, second = at_once(partial(owner.get, path), refused_once)
-    assert (first.status, second.status, len(sent)) == (200, 200, 2)
+        assert (first.status, second.status, len(sent)) == (200, 200, 2)
+        sent.clear()
+        _, several = at_once(lambda: [owner.get(path)], lambda: [owner.get(path), refused_once()])
+    assert ([one.status for one in several], len(sent)) == ([200, 200], 2)
 
 
 def conflicting(owner: Caller, profile: Any) -> Any:
