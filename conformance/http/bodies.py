@@ -11,17 +11,33 @@ if TYPE_CHECKING:
 
 #: Stands for no body or value at all, where None would be `null`.
 ABSENT: Any = object()
+#: The deepest nesting that is read: Python parses more, and whatever walks through it would exceed its stack.
+_DEEPEST = 200
 #: Above this, a number with a decimal point is no longer exact.
 _LARGEST_EXACT = 2**53
 
 
 def parsed(body: bytes | str) -> Any:
-    """Parse a JSON text; raise ValueError or RecursionError when it cannot be parsed.
+    """Parse a JSON text; raise ValueError or RecursionError when it cannot be parsed, or is nested too deeply.
 
     JSON has one kind of number, so `1.0` and `1e0` become the integer 1, wherever they stand.
     """
     text = body if isinstance(body, str) else _in_utf8(body)
-    return json.loads(body, parse_float=_number) if text is None else _DECODER.decode(text)
+    found = json.loads(body, parse_float=_number) if text is None else _DECODER.decode(text)
+    if text is None or text.count("[") + text.count("{") > _DEEPEST:
+        _require_shallow(found)
+    return found
+
+
+def _require_shallow(found: Any) -> None:
+    """Raise RecursionError for JSON that is nested too deeply."""
+    level = [found]
+    for _ in range(_DEEPEST + 1):
+        inside = (node.values() if isinstance(node, dict) else node for node in level if isinstance(node, dict | list))
+        level = [entry for entries in inside for entry in entries]
+        if not level:
+            return
+    raise RecursionError(f"JSON is nested more than {_DEEPEST} deep")
 
 
 def written(value: Any, *, escaped: bool = False) -> bytes:

@@ -18,8 +18,6 @@ _TIMEOUTS_IN_ALL = 10
 #: How many whole timeouts are waited in vain until an operation that never answered gets less time; and how much then.
 _WHOLE_TIMEOUTS = 2
 _LEAST_SECONDS, _TIMES_THE_SLOWEST = 5.0, 4
-#: How many whole timeouts are waited in vain until such an operation is called once more and then no longer.
-_WHOLE_TIMEOUTS_IN_ALL = 3
 #: A call that ended so little earlier than allowed has waited for all of its time.
 _ABOUT = 0.99
 _WITNESSES = 2
@@ -48,7 +46,7 @@ class CircuitBreaker:
 
     A service that is half built may leave a dozen operations unanswered. So once two whole timeouts were waited in vain
     for such operations, one that never answered gets less time than others: still several times as much as the slowest
-    answer took. After three, it is no longer called once it has timed out.
+    answer took.
     """
 
     timeout: float
@@ -77,7 +75,7 @@ class CircuitBreaker:
             place = self._places.get(self.place_of(call))
             if place is None or place.closed_in is None:
                 return None
-            if place.closed_in != test and not self._is_spent(self.place_of(call)):
+            if place.closed_in != test and not self._is_spent:
                 place.closed_in, place.missed = None, _TRIES - 1
                 return None
             return f"not sent, because calls like it go unanswered: {place.problem}"
@@ -134,7 +132,7 @@ class CircuitBreaker:
                 place = self._places.setdefault(name, _Place())
                 place.missed += 1
                 place.problem = problem
-                patience = (_TRIES_WHEN_SPENT if name in self._heard else 1) if self._is_spent(name) else _TRIES
+                patience = (_TRIES_WHEN_SPENT if name in self._heard else 1) if self._is_spent else _TRIES
                 if place.missed >= patience:
                     place.closed_in = test
             return self._unanswered >= _IN_A_ROW
@@ -145,7 +143,6 @@ class CircuitBreaker:
             known = [call for name, call in reversed(self._answered.items()) if name not in self._silent]
             return known[:_WITNESSES] or list(reversed(self._answered.values()))[:1]
 
-    def _is_spent(self, name: str) -> bool:
-        """Tell whether so much was waited in vain that an operation gets no further chances."""
-        is_long = self._in_vain >= _WHOLE_TIMEOUTS_IN_ALL * self.timeout * _ABOUT
-        return self._timeouts > _TIMEOUTS_IN_ALL or (is_long and name not in self._heard)
+    @property
+    def _is_spent(self) -> bool:
+        return self._timeouts > _TIMEOUTS_IN_ALL

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import httpcore
 import pytest
 
-from conformance.http.bodies import written
+from conformance.http.bodies import json_in, written
 from conformance.http.exchange import pages_in
 from conformance.http.network import WITHOUT_END, Deadline, Stream
 from conformance.http.redaction import Redaction
@@ -192,3 +192,14 @@ def test_a_body_is_escaped_on_request() -> None:
 
 def test_a_text_that_utf_8_cannot_encode_is_escaped() -> None:
     assert written({"name": "\ud83d"}) == rb'{"name": "\ud83d"}'
+
+
+@pytest.mark.parametrize("open_and_close", [("[", "]"), ('{"a":', "}")], ids=["lists", "objects"])
+def test_json_nested_deeper_than_anybody_can_walk_is_no_json(open_and_close: tuple[str, str]) -> None:
+    """Python parses it, and whatever looks for something in it would break."""
+    first, last = open_and_close
+    assert json_in(first * 500 + "1" + last * 500) is None
+    assert json_in(first * 150 + "1" + last * 150) is not None
+    many = json_in(f"[{','.join(['{}'] * 300)}]")
+    assert len(many) == 300
+    assert json_in('"[[[["') == "[[[["

@@ -219,20 +219,6 @@ def test_what_several_calls_wait_for_at_the_same_time_counts_once() -> None:
     assert breaker.seconds_for(calls[0]) == 20
 
 
-def test_after_three_whole_timeouts_an_operation_that_never_answered_is_called_once_a_run() -> None:
-    breaker, now = CircuitBreaker(20, lambda call: call.path), 0.0
-    known, silent, other = (http.Call(MAINTAINER, "GET", f"/{name}") for name in ("known", "silent", "other"))
-    breaker.heard(known, 0.1)
-    while now < 60:
-        now = times_out(breaker, silent, now)
-    assert breaker.refuses(other, "next") is None
-    now = times_out(breaker, other, now)
-    assert "not sent" in str(breaker.refuses(other, "the one after"))
-    for _ in range(2):  # one that answered before has more chances: a network may have lost these calls
-        now = times_out(breaker, known, now)
-    assert breaker.refuses(known, "next") is None
-
-
 def test_a_target_that_no_longer_answers_is_not_called_twice_each_time() -> None:
     turns = Turns(*[resets] * 5)
     with serving(turns) as server, client_of(server.base_url) as client:
