@@ -286,9 +286,9 @@ def must_not_show_another(
     def others() -> list[Any]:
         found = shown(caller, path, slug, name)
         # The form of a shown setting is open: a number may be told as text.
+        as_sent = [value, str(value)]
         tolerated = [
-            value,
-            str(value),
+            *as_sent,
             *([True] if name == "enable_ssl_verification" else []),
             *([] if value else [None]),
         ]
@@ -296,7 +296,8 @@ def must_not_show_another(
         others = [other for other in found if other in stale or isinstance(value, bool | int) or is_recased(other)]
         if value and name == integration.get("distinctive_name") and not any(found):
             others = found  # the profile says that it is shown
-        return [] if value in found else [other for other in others if other not in tolerated]
+        is_shown = any(one in found for one in as_sent)  # beside it, a default of its kind may be shown
+        return [] if is_shown else [other for other in others if other not in tolerated]
 
     must_settle(
         lambda: not others(), f"{name} = {as_json(value)}, if it is shown", lambda: f"{name} = {as_json(others())}"
