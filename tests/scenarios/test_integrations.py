@@ -278,7 +278,7 @@ def test_an_unknown_integration_is_neither_read_nor_set_up(
             if near:  # the beginning of a name may be the name of another one
                 own = slug_of(integration)
                 whole, part = (maintainer.get(path / text) for text in (own, own[:-1]))
-                is_same = part.shows_json and part.json == whole.exchange.served_json
+                is_same = whole.is_served and part.shows_json and part.json == whole.exchange.served_json
                 must(not is_same, "not the integration whose name goes on", "its settings", part.exchange)
         maintainer.put(where / slug, settings_of(integration)).must_be_refused(beside=control)
 

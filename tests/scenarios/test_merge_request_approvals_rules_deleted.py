@@ -1,0 +1,107 @@
+"""Approval rules of a merge request: deleted, and called although they do not exist."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from conformance.suite.arrange import UNUSED_ID
+from conformance.suite.arrange.reviews import (
+    created,
+    essences,
+    merge_request_path,
+    must_leave_the_state,
+    state_of,
+    user_id,
+)
+from conformance.suite.context import Unmet
+from conformance.suite.expectations import Caller, Path, as_json, given, must, observe, unchanged, verifies
+
+if TYPE_CHECKING:
+    from conformance.suite import Fixture
+
+
+def test_a_deleted_rule_is_gone_and_the_others_stay(
+    merge_request_rules: Path, maintainer: Caller, approver: Caller
+) -> None:
+    """The oldest of three."""
+    doomed, *_ = (created(maintainer, merge_request_rules, user_ids=[user_id(approver)]) for _ in range(3))
+    listed = maintainer.list(merge_request_rules)
+    others = {
+        number: rule for number, rule in essences(maintainer, merge_request_rules).items() if number != doomed["id"]
+    }
+    control = maintainer.get(merge_request_rules / doomed["id"])
+    answer = maintainer.delete(merge_request_rules / doomed["id"])
+    with verifies("merge-request-approvals.rules.delete.answer"):
+        answer.must_be_served()
+    with verifies("merge-request-approvals.rules.delete.gone", go_on=True):
+        maintainer.list(merge_request_rules).must_not_contain(id=doomed["id"], after=listed)
+        maintainer.get(merge_request_rules / doomed["id"]).must_be_refused(beside=control)
+        with suppress(Unmet):  # other tests report a state that cannot be read
+            review = Path(merge_request_rules.rpartition("/")[0])
+            must_leave_the_state(maintainer, review, (doomed["id"], doomed.get("name")))
+    with verifies("merge-request-approvals.rules.delete.leaves-others"):
+        now = essences(maintainer, merge_request_rules)
+        now.pop(doomed["id"], None)
+        must(now == others, f"the other rules as before: {as_json(others)}", as_json(now))
+    created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
+    afterwards = maintainer.list(merge_request_rules)
+    with verifies("merge-request-approvals.rules.delete.gone", go_on=True):
+        # A number may be used again: so a rule that comes back is recognised by its name as well.
+        same = {"id": doomed["id"], "name": doomed.get("name")}
+        afterwards.must_not_contain(**same, after=listed)
+    with verifies("merge-request-approvals.rules.delete.leaves-others"):
+        # Nor does a new rule get the number of another rule when there are fewer.
+        given(bool(others), "the list shows no other rule")
+        for number, rule in others.items():
+            afterwards.must_contain_once(id=number, name=rule["name"])
+
+
+def test_what_the_state_says_after_the_last_rule_was_deleted(
+    merge_request_rules: Path,
+    maintainer: Caller,
+    approver: Caller,
+    project: Fixture,
+    merge_request: Fixture,
+) -> None:
+    path = merge_request_path(project, merge_request)
+    given(not state_of(maintainer, path).get("approval_rules_overwritten"), "the merge request has rules already")
+    rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
+    maintainer.delete(merge_request_rules / rule["id"]).given_served()
+    state = state_of(maintainer, path)
+    observe(
+        "merge-request-approvals.state.overwritten-after-last-rule",
+        f"after the last rule was deleted, the state has {as_json(state.get('approval_rules_overwritten'))}",
+    )
+
+
+def test_a_rule_that_does_not_exist_is_neither_read_nor_updated(
+    merge_request_rules: Path,
+    maintainer: Caller,
+    approver: Caller,
+) -> None:
+    rule, change = created(maintainer, merge_request_rules, user_ids=[user_id(approver)]), {"approvals_required": 5}
+    with verifies("merge-request-approvals.rules.read-one.unknown-rule", go_on=True):
+        control = maintainer.get(merge_request_rules / rule["id"])
+        maintainer.get(merge_request_rules / UNUSED_ID).must_be_refused(beside=control)
+    control = maintainer.put(merge_request_rules / rule["id"], change)
+    with (
+        verifies("merge-request-approvals.rules.update.unknown-rule", go_on=True),
+        unchanged(lambda: essences(maintainer, merge_request_rules), "the rules"),
+    ):
+        maintainer.put(merge_request_rules / UNUSED_ID, change).must_be_refused(beside=control)
+    with (
+        verifies("merge-request-approvals.rules.delete.absent"),
+        unchanged(lambda: essences(maintainer, merge_request_rules), "the rules"),
+    ):
+        answer = maintainer.delete(merge_request_rules / UNUSED_ID).must_not_break()
+    observe(
+        "merge-request-approvals.rules.delete.absent-answer",
+        f"deleting a rule that the merge request does not have answers {answer.status}",
+    )
+    # The number of a deleted rule must not be found afterwards.
+    maintainer.delete(merge_request_rules / rule["id"]).given_served()
+    with verifies("merge-request-approvals.rules.delete.absent", go_on=True):
+        maintainer.delete(merge_request_rules / rule["id"]).must_not_break()
+    with verifies("merge-request-approvals.rules.update.unknown-rule"):
+        maintainer.put(merge_request_rules / rule["id"], change).must_be_refused(beside=control)
