@@ -1,15 +1,15 @@
 # The one list of developer jobs. `make help` prints it.
 
-# The newest supported Python that really runs: a name on the PATH may be an empty promise.
-FITS   := import sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 14))
-PYTHON ?= $(shell for name in python3.13 python3.12 python3.11 python3; do \
+# A Python that really runs, because a name on the PATH may be an empty promise; the machine's own one first.
+FITS   := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for name in python3 python3.15 python3.14 python3.13 python3.12 python3.11; do \
             $$name -c '$(FITS)' 2>/dev/null && { echo $$name; break; }; done)
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-# Exact versions, for what is installed and for what builds it.
-export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+# Exact versions, for what is installed and for what builds it. No absolute path: pip would split it at its spaces.
+export PIP_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # Many tests start the command anew, which would compile all of it each time.
@@ -26,8 +26,8 @@ help: ## list the jobs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): pyproject.toml constraints.txt
-	@test -n "$(PYTHON)" || { echo "Python 3.11, 3.12 or 3.13 with venv is needed, and none was found on the PATH."; exit 1; }
-	@$(PYTHON) -c '$(FITS)' || { echo "$(PYTHON) is not Python 3.11 to 3.13. Say which to use: make PYTHON=/path/to/python3.12"; exit 1; }
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer with venv is needed, and none was found on the PATH. (Debian has venv in a package of its own, python3-venv.)"; exit 1; }
+	@$(PYTHON) -c '$(FITS)' 2>/dev/null || { echo "$(PYTHON) is not Python 3.11 or newer with venv. Say which to use: make PYTHON=/path/to/python3.12"; exit 1; }
 	@echo "Setting up $(VENV) with $(PYTHON) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
