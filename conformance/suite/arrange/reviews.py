@@ -290,7 +290,7 @@ def must_be_created_unless_it_is_the_second(writer: Caller, rules: Path, answer:
         if named.is_served:
             regular = writer.post(rules, {**sent, "name": fresh_name(), "rule_type": "regular"})
             given(regular.is_served, "beside the rule for any approver another one without approvers may be refused")
-            return rule_in(regular)
+            return rule_in(regular.must_be_served())
     return rule_in(answer.must_be_served())
 
 
