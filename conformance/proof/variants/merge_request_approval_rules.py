@@ -248,7 +248,10 @@ def lets_owners_of_code_see_all(service: Service) -> None:
         found = rules_of(home)
         if home.level is not Level.MERGE_REQUEST or any(rule.rule_type is RuleType.CODE_OWNER for rule in found):
             return found
+        # Another variant may look at the rules that there are before it adds one.
+        rules.rules_of = rules_of
         rules.add_rule(ApprovalRule(id=0, home=home, name="*", approvals_required=0, rule_type=RuleType.CODE_OWNER))
+        rules.rules_of = with_owners
         return rules_of(home)
 
     rules.rules_of = with_owners
