@@ -229,7 +229,9 @@ def created(writer: Caller, rules: Path, **body: Any) -> Rule:
     wanted = {"name": fresh_name(), "approvals_required": usual, **named, **body}
     level = next(requirement for part, requirement in _LISTED.items() if part in rules)
     # A rule may have the number of one that was listed until then: merge requests may count their rules by themselves.
-    with given_kept(level, lambda: sorted(str((rule.get("id"), rule.get("name"))) for rule in writer.list(rules).having())):
+    with given_kept(
+        level, lambda: sorted(str((rule.get("id"), rule.get("name"))) for rule in writer.list(rules).having())
+    ):
         return _created(writer, rules, wanted, is_number_open="approvals_required" not in body)
 
 
