@@ -301,9 +301,9 @@ def test_whoever_a_rule_names_changes_it_no_more_for_that(
 
 
 def test_a_regular_rule_may_be_told_to_be_regular(admin_of_group: Caller, group_rules: Path, group_rule: Rule) -> None:
-    """It names somebody, because a rule that names nobody may be of another type."""
+    """It names somebody, because a rule without approvers may be of another type, and requires one approval."""
     with verifies("group-approval-rules.update.rule-type"):
-        change = {"rule_type": "regular", **naming(admin_of_group)}
+        change = {"rule_type": "regular", "approvals_required": 1, **naming(admin_of_group)}
         admin_of_group.put(group_rules / group_rule["id"], change).must_be_served()
         in_list(admin_of_group, group_rules, group_rule["id"]).must_hold(rule_type="regular")
 

@@ -6,9 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.suite.arrange.approval_rules import (
-    ScalarUpdate,
     in_list,
-    is_for_anybody,
     other_administrators,
     own_rule,
     update_alone,
@@ -56,10 +54,8 @@ def test_a_rule_is_created_while_another_one_is_changed(
     with verifies("group-approval-rules.update.name-alone", "group-approval-rules.update.name"):
         answers = at_once(*(partial(admin_of_spare_group.put, rules / one, body) for one, body in other_names.items()))
         for answer, (number, body) in zip(answers, other_names.items(), strict=True):
-            is_done = not answer.exchange.is_refusal and not is_for_anybody(answer.json)
-            update = (
-                ScalarUpdate(answer, answer) if is_done else update_alone(admin_of_spare_group, rules / number, body)
-            )
+            done = None if answer.exchange.is_refusal else answer
+            update = update_alone(admin_of_spare_group, rules / number, body, done)
             update.given_owed()
             update.alone.must_be_served()
         for number, body in other_names.items():

@@ -27,8 +27,8 @@ def counts_rules_in_each_place(service: Service) -> None:
     """Count the rules of each group, project and merge request from 1 on; those of the system keep their ids."""
     last: Table[Home, int] = Table(service.store)
 
-    def following(home: Home, _: Collection[int]) -> int:
-        last[home] = last.get(home, 0) + 1
+    def following(home: Home, taken: Collection[int]) -> int:
+        last[home] = next(number for number in count(last.get(home, 0) + 1) if number not in taken)
         return last[home]
 
     _number_rules(service, following)

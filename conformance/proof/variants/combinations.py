@@ -190,6 +190,8 @@ EXCLUSIVE = (
     # If one list shows the rules of two places, numbers by place would occur twice.
     ("counts-the-rules-there-are", "counts-rules-in-each-place", "hands-rules-down"),
     ("counts-the-rules-there-are", "counts-rules-in-each-place", "lets-copies-take-places"),
+    # A list of the rules that apply would show two places, each of which may count its rules by itself.
+    ("lists-the-rules-that-apply", "asks-for-rules-of-both-levels"),
     # Both decide which rules of the project a merge request lists.
     ("lists-the-rules-that-apply", "lets-copies-take-places", "brings-the-projects-rules"),
     # Together they would refuse an update that leaves out the number, because a replaced rule would require none.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from conformance.proof.variants.variant import Variant
 from conformance.reference.areas.approval_rule_records import ApprovalRule, Level, RuleRequest, RuleType, home_of
 from conformance.reference.areas.approval_settings import Setting
 from conformance.reference.choices import Choices
-from conformance.reference.errors import RejectedError, RepeatedError, not_found
+from conformance.reference.errors import NotFoundError, RejectedError, RepeatedError, not_found
 
 if TYPE_CHECKING:
     from conformance.reference import Service
@@ -216,12 +217,17 @@ def drops_authors_from_rules(service: Service) -> None:
 
 def lists_the_rules_that_apply(service: Service) -> None:
     """List the rules that a merge request has to satisfy: those of its project until it has some of its own."""
-    rules = service.merge_request_approval_rules
-    find_listed = rules.find_listed
+    rules, everywhere = service.merge_request_approval_rules, service.approval_rules
 
     def found(merge_request: Any, number: int) -> Any:
-        applying = {rule.id: rule for rule in rules.effective_rules(merge_request)}
-        return applying.get(number) or find_listed(merge_request, number)
+        applying = rules.effective_rules(merge_request)
+        for home in {rule.home for rule in applying}:
+            with suppress(NotFoundError):
+                # Another variant may number the rules of each place by themselves.
+                rule = everywhere.find(home, number)
+                if rule in applying:
+                    return rule
+        raise not_found("Approval Rule")
 
     rules.listed = rules.effective_rules
     rules.find_listed = found

@@ -394,12 +394,13 @@ class ScalarUpdate:
         given(self.alone.is_served or not self.left_nobody, reason)
 
 
-def update_alone(writer: Caller, rule: Path, change: Mapping[str, Any]) -> ScalarUpdate:
+def update_alone(writer: Caller, rule: Path, change: Mapping[str, Any], done: Answer | None = None) -> ScalarUpdate:
     """Update a rule's name or number alone; if that leaves nobody in it, do it again and name a member.
 
-    Inconclusive if it was served, and the rule for any approver that it left takes no approver back.
+    `done` is the answer to the update if it was made already. Inconclusive if it was served, and the rule for any
+    approver that it left takes no approver back.
     """
-    alone, named = writer.put(rule, change), naming(writer)
+    alone, named = done if done is not None else writer.put(rule, change), naming(writer)
     if not named or not leaves_nobody(writer, rule, change, alone):
         return ScalarUpdate(alone, alone)
     again = writer.put(rule, {**change, **named})
