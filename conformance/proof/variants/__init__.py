@@ -1,6 +1,6 @@
 """The variants of the reference: each differs where the specification is silent, and must raise no alarm.
 
-`variant` defines a variant. The modules in `_AREAS` contain the variants and the functions that alter the reference for
+`variant` defines a variant. The modules in `_APPROVALS` and `_OTHERS` contain the variants and the functions that alter the reference for
 them: one or several for each area of the specification, others for all areas (`statuses`, `requests`, `lists`,
 `records`, `values`, `transport`, `versions`), and `several_areas`. `bundles` puts variants together on one service,
 `combinations` draws choices and alterations at random, `running` runs the suite, and `false_alarms` is the command.
@@ -41,21 +41,24 @@ if TYPE_CHECKING:
 
     from conformance.reference.choices import Choices
 
-__all__ = ["VARIANTS", "Variant", "legal_at", "runs_of"]
+__all__ = ["RELATED", "VARIANTS", "Variant", "legal_at", "runs_of"]
 
-_AREAS = (
+#: Modules by what their variants concern: those about approvals meet each other most often.
+_APPROVALS = (
     approval_rule_names,
     approval_rules,
     approval_settings,
     approvals,
-    code_completion,
     default_approval_rules,
+    merge_request_approval_rules,
+)
+_OTHERS = (
+    code_completion,
     exported_files,
     group_relations_export,
     integrations,
     job_token_scope,
     lists,
-    merge_request_approval_rules,
     records,
     requests,
     several_areas,
@@ -65,8 +68,13 @@ _AREAS = (
     values,
     versions,
 )
+#: The variants in groups of which the members concern the same calls.
+RELATED: tuple[tuple[Variant, ...], ...] = tuple(
+    tuple(sorted((variant for area in areas for variant in area.VARIANTS), key=lambda variant: variant.name))
+    for areas in (_APPROVALS, _OTHERS)
+)
 VARIANTS: tuple[Variant, ...] = tuple(
-    sorted((variant for area in _AREAS for variant in area.VARIANTS), key=lambda variant: variant.name)
+    sorted((variant for group in RELATED for variant in group), key=lambda variant: variant.name)
 )
 
 

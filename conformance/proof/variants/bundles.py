@@ -19,7 +19,7 @@ _BETWEEN = " + "
 _PLACES = {alteration: place for place, alteration in enumerate(ALTERATIONS.values())}
 
 
-def bundles(variants: Sequence[Variant], seed: int) -> tuple[Variant, ...]:
+def bundles(variants: Sequence[Variant], seed: int | str) -> tuple[Variant, ...]:
     """Return services with several variants each, combined by a seed; some have only one."""
     mixed = list(variants)
     random.Random(seed).shuffle(mixed)  # noqa: S311 - an order is no secret

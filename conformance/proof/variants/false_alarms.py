@@ -11,7 +11,7 @@ import click
 
 from conformance.errors import ExitCode
 from conformance.proof.figures import FILE, SAMPLE, SECONDS, WORKERS, sampled, write_figures
-from conformance.proof.variants import VARIANTS, runs_of
+from conformance.proof.variants import RELATED, VARIANTS, runs_of
 from conformance.proof.variants.bundles import bundles, members
 from conformance.proof.variants.combinations import drawn
 from conformance.proof.variants.running import UNKNOWN, VariantRun, run_side_by_side
@@ -32,13 +32,15 @@ _AT_A_TIME = 2
 def every_run(versions: Sequence[str] = VERSIONS) -> list[VariantRun]:
     """Return every variant at every version, known and unknown to the suite, with every seed.
 
-    Several variants are on one service, in other combinations with each seed; see `bundles`.
+    Several variants are on one service, in other combinations with each seed and version; see `bundles`. With the first
+    seed they are mixed, with the others they are related: two that concern the same calls raise an alarm most often.
     """
     return [
         replace(one, is_told=is_told, seed=seed)
         for seed in SEEDS
         for version in versions
-        for one in runs_of(bundles(VARIANTS, seed), version)
+        for group in ((VARIANTS,) if seed == SEEDS[0] else RELATED)
+        for one in runs_of(bundles(group, f"{seed} at {version}"), version)
         for is_told in (True, False)
     ]
 
