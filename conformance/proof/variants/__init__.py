@@ -1,9 +1,10 @@
 """The variants of the reference: each differs where the specification is silent, and must raise no alarm.
 
-`variant` defines a variant. The modules in `_APPROVALS` and `_OTHERS` contain the variants and the functions that alter the reference for
-them: one or several for each area of the specification, others for all areas (`statuses`, `requests`, `lists`,
-`records`, `values`, `transport`, `versions`), and `several_areas`. `bundles` puts variants together on one service,
-`combinations` draws choices and alterations at random, `running` runs the suite, and `false_alarms` is the command.
+`variant` defines a variant. The modules in `_APPROVALS` and `_OTHERS` contain the variants and the functions that
+alter the reference for them: one or several for each area of the specification, others for all areas (`statuses`,
+`requests`, `lists`, `records`, `values`, `transport`, `versions`), and `several_areas`. `bundles` puts variants
+together on one service, `combinations` draws choices and alterations at random, `running` runs the suite, and
+`false_alarms` is the command.
 """
 
 from __future__ import annotations
