@@ -12,6 +12,7 @@ from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import LONGEST_PAGE, Caller
 from conformance.suite.per_run import PerRun
 from conformance.suite.shown_records import values_under
+from conformance.suite.steady import of_the_contract
 from conformance.suite.writes import READING
 from conformance.target.spots import Spot, Spots, ordered, spot_of, value_at, where
 
@@ -182,7 +183,8 @@ def _entries(part: WorldPart, body: Any) -> Entries | None:
     kind = part.kind
     if part.slug is not None:
         names = _named_by_profile(current_run().profile, part.slug)
-        shown = {name: ordered(values_under(name, body)) for name in names}
+        # A description of the setting may be shown with it, and hold what changes by itself.
+        shown = {name: ordered(of_the_contract(values_under(name, body))) for name in names}
         return {part.slug: {name: values for name, values in shown.items() if values}}
     if kind.within is not None:
         body = body.get(kind.within) if isinstance(body, dict) else None
