@@ -23,6 +23,8 @@ class Writes:
         """Number of writes without an answer: nobody knows their effect, nor whether they undid something."""
         self.served: dict[tuple[str, str], list[float]] = {}
         """By method and path: when they were served, in seconds of the monotonic clock."""
+        self.first_by: dict[tuple[str, str, str | None], float] = {}
+        """By method, path and actor: when the first of them was served."""
         self._lock = threading.Lock()
 
     def see(self, exchange: Exchange) -> None:
@@ -35,26 +37,30 @@ class Writes:
             self.not_refused += not exchange.is_refusal
             self.unanswered += exchange.is_withheld
             if exchange.is_success:
-                self.served.setdefault((call.method, call.path), []).append(time.monotonic())
+                now = time.monotonic()
+                self.served.setdefault((call.method, call.path), []).append(now)
+                self.first_by.setdefault((call.method, call.path, _caller_of(exchange)), now)
 
 
 class FirstExports:
-    """The groups whose first export may not have begun yet.
+    """The groups whose first export by an actor may not have begun yet.
 
-    An accepted export may begin later. Until then the status may list relations without a state. Once it has shown a
-    state, or after the longest time that the target may need, each relation has a state.
+    An accepted export may begin later, and whoever has not scheduled one may see none. Until then the status may list
+    relations without a state. Once it has shown a state to an actor, or after the longest time that the target may need
+    for the export that this actor scheduled, each relation has a state.
     """
 
     def __init__(self, writes: Writes, deadline_seconds: float) -> None:
         self._writes = writes
         self._deadline_seconds = deadline_seconds
-        self._begun: set[str] = set()
-        """The paths of the exports whose status has shown a state."""
+        self._begun: set[tuple[str, str | None]] = set()
+        """The paths of the exports whose status has shown a state, each with the actor who saw it."""
 
     def may_be_yet_to_begin(self, exchange: Exchange) -> bool:
         """Tell whether an answer is the status of an export that may not have begun yet."""
         owner, _, last = exchange.call.path.rpartition("/")
-        first = next(iter(self._writes.served.get(("POST", owner), ())), None)
+        seen = owner, _caller_of(exchange)
+        first = self._writes.first_by.get(("POST", *seen))
         is_due = first is not None and time.monotonic() > first + self._deadline_seconds
         if last != "status" or not exchange.is_success or is_due:
             return False
@@ -62,6 +68,10 @@ class FirstExports:
         if not isinstance(entries, list) or not entries:
             return False
         if all(isinstance(entry, dict) and entry.get("status") is None for entry in entries):
-            return owner not in self._begun
-        self._begun.add(owner)
+            return seen not in self._begun
+        self._begun.add(seen)
         return False
+
+
+def _caller_of(exchange: Exchange) -> str | None:
+    return exchange.call.actor.name if exchange.call.actor else None

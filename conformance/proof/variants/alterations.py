@@ -65,7 +65,10 @@ ALTERATIONS: dict[str, Alteration] = {
         job_token_scope.lists_the_own_group,
         group_relations_export.finishes_relations_one_by_one,
         group_relations_export.lists_batches_as_they_come,
+        group_relations_export.lists_relations_before_the_first_export,
         group_relations_export.has_no_status_before_the_first_export,
+        # After alterations that look at exports, so that nothing else looks at those of another user.
+        group_relations_export.exports_for_each_user,
         # After alterations that look at exports, so that one begins before anything else looks at it.
         group_relations_export.begins_exports_later,
         integrations.shows_settings_as_pairs,

@@ -180,6 +180,8 @@ EXCLUSIVE = (
     ("finishes-relations-one-by-one", "begins-exports-later", "refuses-exports-meanwhile"),
     # A delayed action would be scheduled for whoever calls at that time.
     ("exports-for-each-user", "empties-the-status-first", "begins-exports-later"),
+    # Together they would list relations without a state also after the first export.
+    ("empties-the-status-first", "lists-relations-before-the-first-export"),
     # Together they would allow nobody to create a rule without approvers.
     ("makes-no-default-rules", "makes-rules-that-name-nobody-default"),
     # Two ways to number rules: together two rules of one place would have the same number.
