@@ -265,6 +265,19 @@ def own_rules(maintainer: Caller, project: Fixture, rules: Path) -> list[Any]:
     return listed
 
 
+def test_a_copy_leaves_the_copy_of_another_rule(
+    merge_request_rules: Path, project_rules: Path, maintainer: Caller, approver: Caller
+) -> None:
+    copies = []
+    for _ in range(2):
+        source = created(maintainer, project_rules, user_ids=[user_id(approver)])
+        sent = {"approval_project_rule_id": source["id"], "name": fresh_name(), "approvals_required": 4}
+        copies.append(rule_in(maintainer.post(merge_request_rules, sent).given_served()))
+    with verifies("merge-request-approvals.rules.create.listed"):
+        for copy in copies:
+            maintainer.list(merge_request_rules).must_contain(id=copy["id"])
+
+
 # -- changing ----------------------------------------------------------------------------------------------------------
 
 
