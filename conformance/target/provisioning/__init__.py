@@ -145,8 +145,8 @@ def _require_administrator(order: Order, calls: Calls) -> None:
         )
     if not isinstance(answer.body, dict):
         raise TargetError(
-            f"{order.base_url} answers GET /user with something else than a user. Is it the address of the service, "
-            "which is what stands before /api/v4, and does nothing in front of it ask people to sign in?"
+            f"{order.base_url} answers GET /user with something else than a user in JSON, in UTF-8. Is it the address "
+            "of the service, which is what stands before /api/v4, and does nothing before it ask people to sign in?"
         )
     if answer.entry.get("is_admin") is False:
         raise TargetError(
