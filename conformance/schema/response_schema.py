@@ -117,7 +117,8 @@ class ResponseSchema:
         if isinstance(error, RecursionError):
             expected = "a body that is not nested beyond all reason"
             return (Finding(status, holds=False, expected=expected, actual=f"{len(text)} bytes"),)
-        actual = f"{len(text)} bytes that are no JSON" if text else "no body"
+        what = "UTF-8, which JSON must be" if isinstance(error, UnicodeDecodeError) else "JSON"
+        actual = f"{len(text)} bytes that are no {what}" if text else "no body"
         return (Finding(status, holds=False, expected="a JSON body", actual=actual),)
 
     def _about_silence(self, body: bytes) -> Seen:

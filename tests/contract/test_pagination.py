@@ -21,6 +21,8 @@ FEWEST = 3
 MANY = 20
 #: Maximum number of pages when reading a growing list: such a list is read in longer pages, not in more of them.
 ENOUGH = 24
+#: The number of a page whose first entry has a number that does not fit into 32 bits.
+FARTHEST = 2**31 - 1
 
 
 def is_paginated(operation: Operation) -> bool:
@@ -158,14 +160,17 @@ def look_at_short_pages(pages: Pages, total: int) -> None:
 def look_behind_the_end(pages: Pages, last: int, length: int) -> None:
     """A page after the last one repeats nothing; whether it is empty or refused is up to the service.
 
-    Without its last digit, the number would be that of the last page.
+    Without its last digit, the second number would be that of the last page. The first one is too large for a place
+    in the list that is counted in 32 bits.
     """
-    answer = pages.at(last * 10, length)
-    with held_against([pages.prepared.operation.paginated, "conventions.pagination.beyond-the-end"]):
-        if answer.is_served:
-            must(answer.json == [], "no entry", f"{len(answer.json)} entries", answer.exchange)
-        else:
-            answer.must_be_refused(beside=None)
+    for number in (FARTHEST, last * 10):
+        answer = pages.at(number, length)
+        with held_against([pages.prepared.operation.paginated, "conventions.pagination.beyond-the-end"]):
+            if answer.is_served:
+                entries = answer.must_be_an(list).json
+                must(not entries, "no entry", f"{len(entries)} entries", answer.exchange)
+            else:
+                answer.must_be_refused(beside=None)
     must_be_json_by_its_type(answer)
     chosen = "is empty" if answer.is_served else f"answers {answer.status}"
     note("conventions.pagination.beyond-the-end-answer", f"a page behind the end {chosen}")

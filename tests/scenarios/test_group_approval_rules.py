@@ -36,6 +36,7 @@ from conformance.suite.arrange.approval_rules import (
 from conformance.suite.arrange.reviews import (
     Rule,
     created,
+    endless_name,
     fresh_name,
     must_be_created_unless_it_is_the_second,
     name_of_digits,
@@ -61,8 +62,7 @@ from conformance.suite.expectations import (
 if TYPE_CHECKING:
     from conformance.suite import Fixture
 
-#: Makes a name long, but no longer than those that are drawn for other rules.
-LONG = "for everybody who approves what is changed in here"
+LONG = "for everybody who approves what is changed in here"  # no longer than names that are drawn for other rules
 
 # -- creation ----------------------------------------------------------------------------------------------------------
 
@@ -86,7 +86,7 @@ def test_a_created_rule_is_answered_and_listed(
     before = standings(admin_of_group, group_rules)
     users, groups = and_more(user_id(approver), approver_group.id)
     # Which characters a name may have is open; an accepted name is stored.
-    for name in (f"{unusual_name()} 🚀 {LONG}", f"{unusual_name()} {LONG}", fresh_name()):
+    for name in (endless_name(), f"{unusual_name()} 🚀 {LONG}", f"{unusual_name()} {LONG}", fresh_name()):
         values = {"name": name, "approvals_required": 3, "rule_type": "regular"}
         answer = admin_of_group.post(group_rules, {**values, "user_ids": users, "group_ids": groups})
         if answer.is_served:

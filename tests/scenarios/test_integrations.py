@@ -14,6 +14,7 @@ from conformance.suite.arrange.integrations import (
     entries,
     event_flags,
     every_integration,
+    flag_to_switch,
     given_disabled,
     given_set_up,
     has,
@@ -115,16 +116,17 @@ def test_a_change_of_an_integration_shows_in_its_entry(
     integrations: tuple[Fixture, ...],
 ) -> None:
     """Another flag is sent with the opposite value, and must not be mistaken for it."""
-    integration = offering(integrations, "push_events")
+    flag = flag_to_switch(integrations)
+    integration = offering(integrations, flag)
     path, slug = integrations_path(maintainer, project), slug_of(integration)
-    others = [name for name in ("tag_push_events", "merge_requests_events") if has(integration, name)]
+    others = [name for name in ("tag_push_events", "merge_requests_events") if name != flag and has(integration, name)]
     with borrowed(maintainer, path, integration):
         entry = given_set_up(maintainer, path, integration)
         with verifies("integrations.update.followed"):
             for wanted in (False, True, False):
-                beside = dict.fromkeys(others, not wanted)
-                set_up(maintainer, path, integration, push_events=wanted, **beside).must_be_served()
-                maintainer.whole_list(path).must_contain(slug=slug, push_events=wanted)
+                sent = {**dict.fromkeys(others, not wanted), flag: wanted}
+                set_up(maintainer, path, integration, **sent).must_be_served()
+                maintainer.whole_list(path).must_contain(slug=slug, **{flag: wanted})
         with verifies("integrations.update.same-entry"):
             maintainer.whole_list(path).must_contain_once(slug=slug).must_contain(slug=slug, id=entry.get("id"))
 

@@ -15,6 +15,7 @@ from conformance.suite.arrange.integrations import (
     comparable,
     entries,
     event_flags,
+    flag_to_switch,
     given_disabled,
     given_set_up,
     has,
@@ -246,12 +247,13 @@ def test_what_is_done_by_the_older_name_shows_by_the_newer_one(
     integrations: tuple[Fixture, ...],
 ) -> None:
     """An integration that is disabled by the older name must not stay active, or set, by the newer one."""
-    integration = offering(integrations, "push_events")
+    flag = flag_to_switch(integrations)
+    integration = offering(integrations, flag)
     slug, path = slug_of(integration), integrations_path(maintainer, project)
     name, value = integration.get("distinctive_name"), integration.get("distinctive_value")
     settings = {**settings_of(integration), **({name: value} if name and value else {})}
     with borrowed(maintainer, path, integration):
-        flags = ["push_events", *switched(maintainer, path, integration)]
+        flags = [flag, *switched(maintainer, path, integration)]
         with verifies("integrations.alias.set-up-shows"):
             for wanted in (True, False, True):
                 sent = dict.fromkeys(flags, wanted)

@@ -13,6 +13,7 @@ from conformance.suite.arrange.integrations import (
     OLDER_NAME,
     borrowed,
     entries,
+    flag_to_switch,
     has,
     has_both_names,
     integrations_path,
@@ -42,8 +43,9 @@ def test_integrations_follow_the_model_in_any_order_of_moves(
     project: Fixture,
     integrations: tuple[Fixture, ...],
 ) -> None:
-    first = offering(integrations, "push_events")
-    others = [other for other in integrations if has(other, "push_events") and slug_of(other) != slug_of(first)]
+    flag = flag_to_switch(integrations)
+    first = offering(integrations, flag)
+    others = [other for other in integrations if has(other, flag) and slug_of(other) != slug_of(first)]
     if not others:
         left_to_others("integrations.update.leaves-others")  # each other move can be made with only one
     moved = (first, *others[:2])
@@ -63,6 +65,7 @@ class Integrations(Model):
         """Begin an example; `older` is the path by the older name, where the target serves it."""
         super().__init__()
         self.path, self.older, self.integrations, self.callers = path, older, moved, callers
+        self.flag = flag_to_switch(moved)
         self.pushes: dict[str, bool] = {}
         self.others: dict[str, dict[str, Any]] = {}
 
@@ -98,7 +101,7 @@ class Integrations(Model):
     def put(self, place: int, caller: Caller, *, pushes: bool, aliased: bool) -> None:
         moved = self.integrations[place % len(self.integrations)]
         slug, settings = slug_of(moved), settings_of(moved)
-        answer = caller.put(self.named(aliased=aliased) / slug, {**settings, "push_events": pushes})
+        answer = caller.put(self.named(aliased=aliased) / slug, {**settings, self.flag: pushes})
         caller.follow(answer).given_served()
         newer = "integrations.update.followed" if slug in self.pushes else "integrations.set-up.listed"
         self.pushes[slug] = pushes
@@ -121,16 +124,15 @@ class Integrations(Model):
         """Compare the whole list with the model; each difference fails the requirement that it breaks."""
         now = entries(self.callers[0], self.path)
         with verifies(requirement):
-            must_be_alike(self.pushes, now, changed)
+            self.must_be_alike(now, changed)
         with verifies("integrations.update.leaves-others"):
             for slug in {slug_of(integration) for integration in self.integrations} - {changed}:
-                must_be_alike(self.pushes, now, slug)
+                self.must_be_alike(now, slug)
             others = {slug: entry for slug, entry in now.items() if slug in self.others}
             must(others == self.others, f"the entries of {sorted(self.others)} as before", f"{sorted(others)}")
 
-
-def must_be_alike(pushes: dict[str, bool], now: dict[str, dict[str, Any]], slug: str) -> None:
-    """Expect one integration in the list as in the model."""
-    wanted = f"push_events = {pushes[slug]}" if slug in pushes else "not listed"
-    actual = f"push_events = {now[slug].get('push_events')}" if slug in now else "not listed"
-    must(actual == wanted, f"{slug}: {wanted}", f"{slug}: {actual}")
+    def must_be_alike(self, now: dict[str, dict[str, Any]], slug: str) -> None:
+        """Expect one integration in the list as in the model."""
+        wanted = f"{self.flag} = {self.pushes[slug]}" if slug in self.pushes else "not listed"
+        actual = f"{self.flag} = {now[slug].get(self.flag)}" if slug in now else "not listed"
+        must(actual == wanted, f"{slug}: {wanted}", f"{slug}: {actual}")

@@ -15,6 +15,7 @@ from conformance.suite.arrange.integrations import (
     distinctive,
     entries,
     every_integration,
+    flag_to_switch,
     given_disabled,
     given_set_up,
     has,
@@ -60,11 +61,11 @@ MANY = 12
 
 @pytest.fixture
 def pair(maintainer: Caller, project: Fixture, integrations: tuple[Fixture, ...]) -> Iterator[tuple[Fixture, Fixture]]:
-    """Two integrations that are not set up, and are restored afterwards; the first has push_events.
+    """Two integrations that are not set up, and are restored afterwards; the first has the flag to switch.
 
     The second is the most similar one in the profile, because similar ones are most likely to be mixed up.
     """
-    first = offering(integrations, "push_events")
+    first = offering(integrations, flag_to_switch(integrations))
     others = [other for other in every_integration(integrations) if slug_of(other) != slug_of(first)]
     require_two((first, *others))
     second = max(others, key=partial(in_common, first))
@@ -336,6 +337,7 @@ def test_a_change_of_one_integration_leaves_the_others(
     pair: tuple[Fixture, Fixture],
 ) -> None:
     path, (moving, resting) = integrations_path(maintainer, project), pair
+    flag = flag_to_switch(pair)
     mine, theirs = ({name: two[turn] for name, two in two_values_of_each(pair).items()} for turn in (0, 1))
     if not set_up(maintainer, path, resting, **theirs).is_served:  # perhaps a channel must exist
         mine, theirs = ({name: one[name] for name in one if not is_channel(name)} for one in (mine, theirs))
@@ -357,9 +359,9 @@ def test_a_change_of_one_integration_leaves_the_others(
             unchanged(others, "the entries of the other integrations"),
             unchanged(settings, f"the settings of {slug_of(resting)}"),
         ):
-            given_set_up(maintainer, path, moving, push_events=True, **mine)
+            given_set_up(maintainer, path, moving, **{**mine, flag: True})
         with unchanged(others, "the entries of the other integrations"):
-            given_set_up(maintainer, path, moving, push_events=False)
+            given_set_up(maintainer, path, moving, **{flag: False})
         given_disabled(maintainer, path, moving)
     listed = maintainer.whole_list(path)
     given_disabled(maintainer, path, resting)

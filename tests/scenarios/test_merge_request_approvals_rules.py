@@ -11,6 +11,7 @@ from conformance.suite.arrange.reviews import (
     approvers_named,
     created,
     created_named,
+    endless_name,
     fresh_name,
     merge_request_path,
     must_be_created_unless_it_is_the_second,
@@ -129,8 +130,11 @@ def test_a_created_rule_is_found_wherever_rules_are_shown(
         if again.is_served:
             again.must_hold(approval_rules_overwritten=True)
         # The rules of the project stay overwritten when there is a second rule.
-        second = {"name": unusual_name(), "approvals_required": 1, "user_ids": [user_id(approver)]}
-        beside = maintainer.post(merge_request_rules, second)
+        for name in (endless_name(), unusual_name()):
+            second = {"name": name, "approvals_required": 1, "user_ids": [user_id(approver)]}
+            beside = maintainer.post(merge_request_rules, second)
+            if beside.is_served:
+                break
         if beside.is_served:
             with verifies("merge-request-approvals.rules.create.name-and-number", go_on=True):
                 # Which characters a name may have is open; an accepted name is stored.
@@ -263,6 +267,19 @@ def own_rules(maintainer: Caller, project: Fixture, rules: Path) -> list[Any]:
                 names = {rule.get("name") for rule in maintainer.list(above).entries if isinstance(rule, dict)}
                 return [rule for rule in listed if not isinstance(rule, dict) or rule.get("name") not in names]
     return listed
+
+
+def test_a_copy_leaves_the_copy_of_another_rule(
+    merge_request_rules: Path, project_rules: Path, maintainer: Caller, approver: Caller
+) -> None:
+    copies = []
+    for _ in range(2):
+        source = created(maintainer, project_rules, user_ids=[user_id(approver)])
+        sent = {"approval_project_rule_id": source["id"], "name": fresh_name(), "approvals_required": 4}
+        copies.append(rule_in(maintainer.post(merge_request_rules, sent).given_served()))
+    with verifies("merge-request-approvals.rules.create.listed"):
+        for copy in copies:
+            maintainer.list(merge_request_rules).must_contain(id=copy["id"])
 
 
 # -- changing ----------------------------------------------------------------------------------------------------------

@@ -264,6 +264,8 @@ def test_a_change_without_any_parameter_changes_nothing(configuration: Configura
     """Starting from other values and from those that were found: a reset to defaults shows in one of the two."""
     found, locked = configuration.state(), configuration.locked()
     free = {name: found[name] for name in (COMMITTERS, AUTHOR, OVERRIDING) if name not in locked}
+    if found[NUMBER] is None:  # it is deprecated, so it may be absent
+        left_to_others("project-approval-configuration.change.leaves-unsent")
     try:
         for number, values in enumerate(({name: not value for name, value in free.items()}, free), start=1):
             configuration.bring_to(values)

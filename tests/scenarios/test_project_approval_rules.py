@@ -22,6 +22,7 @@ from conformance.suite.arrange.approval_rules import (
 )
 from conformance.suite.arrange.reviews import (
     created,
+    endless_name,
     fresh_name,
     must_be_created_unless_it_is_the_second,
     naming,
@@ -47,7 +48,7 @@ def test_a_created_rule_is_answered_read_and_listed(maintainer: Caller, project_
         created(maintainer, project_rules, **approvers_by_turns()[0])
     before = others_of(maintainer, project_rules)
     # Which characters a name may have is open; an accepted name is stored.
-    for name in (unusual_name(), fresh_name()):
+    for name in (endless_name(), unusual_name(), fresh_name()):
         body = {"name": name, "approvals_required": 3}
         answer = maintainer.post(project_rules, {**body, **naming(maintainer)})
         if answer.is_served:

@@ -236,8 +236,9 @@ def test_what_is_no_truth_value_gives_a_new_rule_no_branches(maintainer: Caller,
     ids=["applies-to-all-protected-branches", "remove-hidden-groups"],
 )
 def test_what_is_no_truth_value_changes_no_rule(
-    requirement: str, parameter: str, maintainer: Caller, project_rules: Path
+    requirement: str, parameter: str, maintainer: Caller, approver: Caller, project_rules: Path
 ) -> None:
+    """What is sent beside the value would change every other part of the rule."""
     rule = created(maintainer, project_rules)
     given_owed(maintainer, parameter != FLAG or FLAG in rule, f"{FLAG}, which came with 15.3")
     body: dict[str, Any] = {"name": rule.get("name"), "approvals_required": 1, **naming_only(maintainer)}
@@ -245,7 +246,8 @@ def test_what_is_no_truth_value_changes_no_rule(
     before = standing(by_id(maintainer, project_rules, rule["id"]).rule)
     with verifies(requirement):
         for value in NO_TRUTH_VALUES:
-            answer = maintainer.put(project_rules / rule["id"], {**body, "approvals_required": 3, parameter: value})
+            other = {"name": fresh_name(), "approvals_required": 3, **naming_only(approver)}
+            answer = maintainer.put(project_rules / rule["id"], {**other, parameter: value})
             answer.must_be_refused(beside=control)
             after = standing(by_id(maintainer, project_rules, rule["id"]).rule)
             must_be_as_before("the rule", before, after)

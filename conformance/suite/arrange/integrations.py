@@ -45,6 +45,7 @@ _LONG = "conformance-" * 25
 _FEW = 16
 #: Commas separate its items, so that anything else in their place makes one item of several.
 _SEPARATED_BY_COMMAS = "restrict_to_branch"
+_USUAL_FLAG = "push_events"
 
 #: The version since which integrations have that name; before, only the older name exists.
 RENAMED = Version.parse("14.4")
@@ -126,6 +127,13 @@ def settings_under(requirement: str) -> tuple[str, ...]:
 def event_flags() -> tuple[str, ...]:
     """Return the names of the flags that every integration has, one for each kind of event."""
     return settings_under("integrations.parameters.event-flags.boolean")
+
+
+def flag_to_switch(integrations: Sequence[Fixture]) -> str:
+    """Return the event flag that stories switch: push_events, or another one of entries if no integration has that."""
+    entry: Mapping[str, Any] = Contract.load().document["components"]["schemas"]["IntegrationListEntry"]["properties"]
+    names = (_USUAL_FLAG, *(name for name in event_flags() if name in entry))
+    return next((name for name in names if any(has(one, name) for one in integrations)), _USUAL_FLAG)
 
 
 def without(settings: Settings, *names: str) -> Settings:

@@ -23,7 +23,7 @@ from conformance.suite.arrange.reviews import (
     user_id,
 )
 from conformance.suite.arrange.rule_lists import forbid_override_again, let_override, may_override_for_now
-from conformance.suite.context import Unmet
+from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import Caller, Path, given, project_path
 from conformance.suite.per_run import PerRun
 
@@ -106,6 +106,20 @@ def _own_rule(keeper: Caller, place: Place) -> Values:
     return {"approval_rule_id": rule["id"]}
 
 
+def _withdraw_from_outsider(place: Place, path: Path, approved: list[int]) -> None:
+    """Remove the approval of an outsider, who should have been refused and would be now, because there is one already.
+
+    Perhaps only the approval was open to the outsider; then a bot resets all.
+    """
+    actors = place.profile.actors
+    outsider, bot = actors.get("outsider"), actors.get("project_bot")
+    if outsider is None or outsider.id not in approved:
+        return
+    is_withdrawn = Caller(current_run(), outsider).post(path / "unapprove").is_served
+    if bot is not None and not is_withdrawn:
+        Caller(current_run(), bot).put(path / "reset_approvals")
+
+
 def _approval_by(keeper: Caller, place: Place, *, given_by_all: bool) -> Values:
     """Name everybody who may approve in a rule, and let all of them approve, or none."""
     path, named = _merge_request(place), _FOR_APPROVALS()
@@ -113,6 +127,7 @@ def _approval_by(keeper: Caller, place: Place, *, given_by_all: bool) -> Values:
     if _rules(place) not in named:
         _own_rule(keeper, place)
         named.add(_rules(place))
+    _withdraw_from_outsider(place, path, approvers_of(keeper, path))
     approved = approvers_of(keeper, path)
     for caller in approving(place):
         if given_by_all and user_id(caller) not in approved:
@@ -167,6 +182,7 @@ def _put_back(keeper: Caller, place: Place, before: Mapping[str, Any]) -> None:
     """Remove new rules and new approvals; give lost approvals again, if their giver is an actor."""
     path = _merge_request(place)
     _FOR_APPROVALS().discard(_rules(place))
+    _withdraw_from_outsider(place, path, _approvals(keeper, place))
     now = _approvals(keeper, place)
     for caller in approving(place):
         if (user_id(caller) in now) != (user_id(caller) in before["approvals"]):

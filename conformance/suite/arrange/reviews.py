@@ -90,6 +90,11 @@ def unusual_name() -> str:
     return f'{fresh_name()} R&D\'s "Prüfung", 50%25 + a\\b /c'
 
 
+def endless_name() -> str:
+    """Return an unusual name that is longer than a column of a database often is; a service may refuse it."""
+    return f"{unusual_name()} 🚀{' for everybody who approves what is changed in here' * 5}"
+
+
 def name_of_digits() -> str:
     """Return such a name that careless code reads as a number."""
     return str(10**8 + randbelow(10**8))

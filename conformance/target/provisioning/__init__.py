@@ -145,8 +145,8 @@ def _require_administrator(order: Order, calls: Calls) -> None:
         )
     if not isinstance(answer.body, dict):
         raise TargetError(
-            f"{order.base_url} answers GET /user with something else than a user. Is it the address of the service, "
-            "which is what stands before /api/v4, and does nothing in front of it ask people to sign in?"
+            f"{order.base_url} answers GET /user with something else than a user in JSON, in UTF-8. Is it the address "
+            "of the service, which is what stands before /api/v4, and does nothing before it ask people to sign in?"
         )
     if answer.entry.get("is_admin") is False:
         raise TargetError(
@@ -194,11 +194,11 @@ def _features(calls: Calls, world: World) -> dict[str, bool]:
     group, project = world.groups.get("group", {}).get("id"), world.projects.get("project", {}).get("id")
     roles = ("/member_roles", f"/groups/{group}/member_roles")
     rules, configuration = f"/groups/{group}/approval_rules", f"/projects/{project}/approvals"
-    callers = (maintainer, owner, world.administrator)
+    callers, completing = (maintainer, owner, world.administrator), world.completions.get("enabled_project")
     return {
         **world.rules_shown,
         **({"approval_configuration": is_there(calls, callers, configuration)} if project else {}),
-        "code_completion": "enabled_project" in world.completions and completes(calls, owner),
+        "code_completion": completing is not None and completes(calls, owner, completing),
         **({"group_approval_rules": is_there(calls, callers[1:], rules)} if group else {}),
         "hidden_groups": "hidden_group" in world.groups,
         "member_roles": any(calls.get(world.administrator, path).is_served for path in roles),

@@ -38,6 +38,8 @@ class Place:
     seen_by: Mapping[str, int] = field(default_factory=dict)
     """Who become members as well if the target only allows it to be private."""
     empty: bool = False
+    branch: str = ""
+    """For a project: its default branch, if that is not the one that the target chooses."""
     described: bool = True
     personal: bool = False
     """For a project: whether it lies in its creator's namespace instead of a group."""

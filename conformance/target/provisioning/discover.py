@@ -286,7 +286,8 @@ class Discovery:
         has_rules = "group" in fixtures and self._sight.rules("group", fixtures["group"]) is not None
         self._draft.declare("group_approval_rules", value=has_rules)
         self._draft.declare("hidden_groups", value="hidden_group" in fixtures)
-        has_any = "enabled_project" in fixtures and inquiry.completes(self.calls, self._sight.maintainer)
+        completing = fixtures.get("enabled_project")
+        has_any = completing is not None and inquiry.completes(self.calls, self._sight.maintainer, completing["path"])
         self._draft.declare("code_completion", value=has_any)
 
     def _try_integrations(self) -> None:

@@ -69,14 +69,16 @@ def completions(calls: Calls, token: str, projects: Iterable[Entry]) -> dict[str
     return found if "enabled_project" in found else {}
 
 
-def completes(calls: Calls, token: str) -> bool:
+def completes(calls: Calls, token: str, project: str) -> bool:
     """Tell whether completions are enabled: if they are switched off, each is refused; gateway errors prove nothing.
 
     If a target refuses completions without optional data, it still has them, and a run reports that.
     """
     needed = {"file_name": "greeting.py", "content_above_cursor": "def greet(name):\n    "}
-    files = (needed, {**needed, "content_below_cursor": "\n"})
-    asked = (calls.ask(token, "/code_suggestions/completions", {"current_file": file}).status for file in files)
+    most = {**needed, "content_below_cursor": "\n"}
+    options = {"intent": "completion", "stream": False, "project_path": project}
+    bodies = ({"current_file": needed}, {"current_file": most}, {"current_file": most, **options})
+    asked = (calls.ask(token, "/code_suggestions/completions", body).status for body in bodies)
     return any(status not in _REFUSED for status in asked)
 
 

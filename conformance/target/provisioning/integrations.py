@@ -243,6 +243,7 @@ def features_from(found: Mapping[str, dict[str, Any]], refused: Container[str] =
     The features that `unclear` names are left out.
     """
     there = {kind.nature for kind in catalogue() if kind.slug in found or kind.slug in refused}
+    there |= {*fixtures_from(found)}  # a kind of integrations may have its fixture from another one
     features = {kind.nature: False for kind in catalogue() if kind.nature and kind.nature not in there}
     events = {event for entry in found.values() for event in entry["events"]}
     features |= {feature: event in events for feature, event in _EVENTS_OF_SOME.items()} if found else {}

@@ -261,12 +261,20 @@ class World:
 
     def _project(self, place: Place) -> None:
         more = {} if place.personal else {"namespace_id": self.groups[place.within]["id"]}
-        project = self._place("project", place, more, {} if place.empty else {"initialize_with_readme": True})
+        wished = {} if place.empty else {"initialize_with_readme": True}
+        project = self._on_branch(place, {**more, **wished}) or self._place("project", place, more, wished)
         if place.members:
             self._members(f"/projects/{project['id']}/members", place)
         if not place.empty and not project.get("default_branch"):
             project = self._first_commit(place, project)
         self.projects[place.name] = project
+
+    def _on_branch(self, place: Place, body: Mapping[str, Any]) -> Entry | None:
+        """Make a project with the default branch that its place names; None without one, or if that is refused."""
+        if place.branch:
+            with suppress(RefusedError):
+                return self._place("project", place, {**body, "default_branch": place.branch}, {})
+        return None
 
     def _first_commit(self, place: Place, project: Entry) -> Entry:
         """Wait for the first commit of a new project, or create it; return the project after that."""
