@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 #: A caller with a token that was issued to nobody.
 NOBODY = Actor("wrong-token", "0000-no-such-token-0000")
 
+_PAGES = frozenset({"page", "per_page"})
+
 
 class Path(str):
     """A path below /api/v4; `/` goes one step down: `Path("/projects/1") / "approvals"`."""
@@ -104,8 +106,17 @@ class Caller:
         return Answer(exchange)
 
     def get(self, path: str, **query: str | int | bool | None) -> Answer:
-        """Send a GET."""
-        return self.call("GET", path, query=query)
+        """Send a GET; without its page if that is refused and the version of the service has none on this list."""
+        answer = self.call("GET", path, query=query)
+        if answer.exchange.is_refusal and query.keys() & _PAGES and self._has_no_pages_yet(path):
+            return self.call("GET", path, query={name: query[name] for name in query.keys() - _PAGES})
+        return answer
+
+    def _has_no_pages_yet(self, path: str) -> bool:
+        operation = self._run.validator.operation_of("GET", path)
+        if operation is None or operation.paginated is None:
+            return False
+        return not any(parameter.name in _PAGES for parameter in operation.parameters)
 
     def look(self, path: str, **query: str | int | bool | None) -> Answer:
         """Read; repeat an earlier read only if somebody may have changed the result since."""
