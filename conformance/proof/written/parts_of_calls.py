@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault, named
-from conformance.proof.tampering import afterwards, around, bodies, handling, told_otherwise
+from conformance.proof.tampering import afterwards, around, bodies, breaking, handling, told_otherwise
 from conformance.proof.written.limits import rated
 from conformance.reference.areas.approval_rule_records import Level, RuleRequest, RuleType
 from conformance.reference.areas.integration_catalogue import CATALOGUE
@@ -161,3 +161,58 @@ def beginnings_of_slugs_are_taken(service: Service) -> None:
         return slug if slug in CATALOGUE else next((one for one in CATALOGUE if one.startswith(slug)), slug)
 
     told_otherwise(service.integrations, "find", 1, whole)
+
+
+#: Requirement -> what a creation makes a rule of, and by which call.
+_CREATIONS = {
+    "group-approval-rules.create.values": ("group", "/groups/:id/approval_rules"),
+    "project-approval-rules.create.values": ("project", "/projects/:id/approval_rules"),
+    "merge-request-approvals.rules.create.name-and-number": (
+        "merge request",
+        "/projects/:id/merge_requests/:merge_request_iid/approval_rules",
+    ),
+}
+_LONGEST_NAME = 255
+
+
+def _names_cut(path: str) -> Callable[[Service], None]:
+    """Store no more of the name of a new rule than fits."""
+
+    def cut(values: dict[str, Any]) -> dict[str, Any]:
+        name = values.get("name")
+        return {**values, "name": name[:_LONGEST_NAME]} if isinstance(name, str) else values
+
+    return lambda service: bodies(service, f"POST {path}", cut)
+
+
+for _requirement, (_level, _path) in _CREATIONS.items():
+    _name = f"long_names_of_rules_of_a_{_level.replace(' ', '_')}_are_cut"
+    _says = f"A new rule of a {_level} is stored with the first {_LONGEST_NAME} characters of its name."
+    fault(_requirement)(named(_name, _says, _names_cut(_path)))
+
+
+@fault("merge-request-approvals.rules.create.listed")
+def copies_take_the_places_of_other_copies(service: Service) -> None:
+    """A second copy of project rules in a merge request deletes the first one, although it is of another rule."""
+    rules = service.approval_rules
+
+    def forget(made: Any, *_: object) -> Any:
+        older = [rule for rule in rules.rules.values() if rule.home == made.home and rule.source_id is not None]
+        for rule in older:
+            if made.source_id is not None and rule.source_id != made.source_id:
+                del rules.rules[rule.id]
+        return made
+
+    afterwards(service.merge_request_approval_rules, "create_rule", forget)
+
+
+@fault("conventions.pagination.beyond-the-end")
+def pages_that_begin_beyond_32_bits_break(service: Service) -> None:
+    """A page of the rules of a project whose first entry has a number above 32 bits is answered with a server error."""
+
+    def is_far(request: Request) -> bool:
+        values = request.parameters._values
+        page, length = str(values.get("page", 1)), str(values.get("per_page", 20))
+        return page.isdecimal() and length.isdecimal() and int(page) * int(length) >= 2**31
+
+    breaking(service, "GET /projects/:id/approval_rules", is_far)

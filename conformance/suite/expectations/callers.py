@@ -106,9 +106,10 @@ class Caller:
         return Answer(exchange)
 
     def get(self, path: str, **query: str | int | bool | None) -> Answer:
-        """Send a GET; without its page if that is refused and the version of the service has none on this list."""
+        """Send a GET; without its page if the first one is refused and this version has no pages of this list."""
         answer = self.call("GET", path, query=query)
-        if answer.exchange.is_refusal and query.keys() & _PAGES and self._has_no_pages_yet(path):
+        is_first = bool(query.keys() & _PAGES) and query.get("page", 1) == 1  # a page behind the end may be refused
+        if answer.exchange.is_refusal and is_first and self._has_no_pages_yet(path):
             return self.call("GET", path, query={name: query[name] for name in query.keys() - _PAGES})
         return answer
 
