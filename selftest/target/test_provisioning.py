@@ -19,6 +19,7 @@ from conformance.target.provisioning.blueprint import Blueprint
 from conformance.target.provisioning.calls import Answer, Body, NotOursError, Way
 from conformance.target.provisioning.discover import Discovery
 from conformance.target.provisioning.files import Secrets
+from conformance.target.provisioning.integrations import features_from
 from conformance.target.provisioning.profiles import by_hand
 from conformance.target.readings import flat
 from selftest.conftest import VERSION
@@ -239,6 +240,19 @@ def test_features_are_not_denied_if_the_places_that_would_show_them_were_refused
     looked_at_in_projects = {"approval_configuration", "chat_integration", "token_integration", "group_mention_events"}
     assert not looked_at_in_projects & done.features.keys()
     assert done.features["group_approval_rules"] is True
+
+
+def test_a_parameter_of_integrations_is_denied_only_if_no_kind_that_takes_it_is_there() -> None:
+    done = Bench().provision()
+    lists = (entries for entries in done.integrations.values() if isinstance(entries, list))
+    found = {entry["slug"]: entry for entries in lists for entry in entries}
+    with_ports = {slug: entry for slug, entry in found.items() if "server_port" in entry["parameters"]}
+    unshown = {slug: {**entry, "parameters": list(entry["required"])} for slug, entry in with_ports.items()}
+    without = {slug: entry for slug, entry in found.items() if slug not in with_ports}
+    assert done.features["integration_ports"] is True
+    assert features_from(unshown)["integration_ports"] is True
+    assert features_from(without)["integration_ports"] is False
+    assert features_from(without, {*with_ports})["integration_ports"] is True
 
 
 def test_integrations_that_get_no_answer_are_not_missing_and_not_all_tried() -> None:

@@ -47,9 +47,9 @@ def test_a_created_rule_is_answered_read_and_listed(maintainer: Caller, project_
     with suppress(Unmet):
         created(maintainer, project_rules, **approvers_by_turns()[0])
     before = others_of(maintainer, project_rules)
-    # Which characters a name may have is open; an accepted name is stored.
-    for name in (endless_name(), unusual_name(), fresh_name()):
-        body = {"name": name, "approvals_required": 3}
+    # Which characters a name may have, and how large the number may be, is open; what is accepted is stored.
+    for name, number in ((endless_name(), 9), (unusual_name(), 3), (fresh_name(), 3)):
+        body = {"name": name, "approvals_required": number}
         answer = maintainer.post(project_rules, {**body, **naming(maintainer)})
         if answer.is_served:
             break
@@ -57,12 +57,12 @@ def test_a_created_rule_is_answered_read_and_listed(maintainer: Caller, project_
         answer.must_be(200, 201).must_be_an(dict)
     with verifies("project-approval-rules.create.values", go_on=True):
         answer.given_served().must_hold(**body)
-    number = rule_in(answer)["id"]
+    made = rule_in(answer)["id"]
     with verifies("project-approval-rules.create.readable", go_on=True):
-        by_id(maintainer, project_rules, number).must_hold(id=number, **body)
+        by_id(maintainer, project_rules, made).must_hold(id=made, **body)
     with verifies("project-approval-rules.create.listed", go_on=True):
-        maintainer.list(project_rules).must_contain_once(id=number, **body)
-        must(number not in before, "an id that the list did not have before", f"id = {number}")
+        maintainer.list(project_rules).must_contain_once(id=made, **body)
+        must(made not in before, "an id that the list did not have before", f"id = {made}")
     with verifies("project-approval-rules.create.leaves-other-rules"):
         must_stay(maintainer, project_rules, before)
 

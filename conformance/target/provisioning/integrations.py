@@ -233,8 +233,13 @@ def fixtures_from(found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     return fixtures
 
 
-#: By feature, the flag of an event that no integration of a target need have.
+#: By feature, the flag of an event, or the parameter, that no integration of a target need have.
 _EVENTS_OF_SOME = {"group_mention_events": "group_mentions_events", "incident_events": "incidents_events"}
+_PARAMETERS_OF_SOME = {
+    "integration_branches": "restrict_to_branch",
+    "integration_colors": "colorize_messages",
+    "integration_ports": "server_port",
+}
 
 
 def features_from(found: Mapping[str, dict[str, Any]], refused: Container[str] = ()) -> dict[str, bool]:
@@ -242,11 +247,15 @@ def features_from(found: Mapping[str, dict[str, Any]], refused: Container[str] =
 
     The features that `unclear` names are left out.
     """
-    there = {kind.nature for kind in catalogue() if kind.slug in found or kind.slug in refused}
-    there |= {*fixtures_from(found)}  # a kind of integrations may have its fixture from another one
+    kinds = [kind for kind in catalogue() if kind.slug in found or kind.slug in refused]
+    # A kind of integrations may have its fixture from another one.
+    there = {*(kind.nature for kind in kinds), *fixtures_from(found)}
     features = {kind.nature: False for kind in catalogue() if kind.nature and kind.nature not in there}
     events = {event for entry in found.values() for event in entry["events"]}
     features |= {feature: event in events for feature, event in _EVENTS_OF_SOME.items()} if found else {}
+    # A kind that is there may fail to show a parameter, which a run then reports: only its absence disproves that.
+    parameters = {name for kind in kinds for name in (*kind.needs, *kind.optional, *kind.flags)}
+    features |= {feature: name in parameters for feature, name in _PARAMETERS_OF_SOME.items()} if found else {}
     # It is installed nowhere before somebody has done so in the user interface, which no call can do.
     return {**features, _INSTALLED: False}
 
