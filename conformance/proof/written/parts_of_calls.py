@@ -6,11 +6,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault, named
-from conformance.proof.tampering import afterwards, around, bodies, breaking, handling, told_otherwise
+from conformance.proof.tampering import (
+    afterwards,
+    around,
+    beforehand,
+    bodies,
+    breaking,
+    handling,
+    replacing_in_each,
+    told_otherwise,
+)
 from conformance.proof.written.limits import rated
 from conformance.reference.areas.approval_rule_records import Level, RuleRequest, RuleType
 from conformance.reference.areas.integration_catalogue import CATALOGUE
 from conformance.reference.errors import InvalidError
+from conformance.reference.identity import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,6 +67,27 @@ for _requirement, (_level, _path) in _UPDATES.items():
         f"An update of a rule of a {_level} without a list as its list of approvers is refused, but its number stays."
     )
     fault(_requirement)(named(_name, _says, _number_kept(_path)))
+
+
+@fault("project-approval-rules.update.remove-hidden-groups-is-boolean")
+def approvers_of_refused_updates_stay(service: Service) -> None:
+    """An update of a project's rule with a flag that is no truth value is refused, but its approvers stay."""
+    rules = service.approval_rules.rules
+
+    def make(handler: Any) -> Any:
+        def partly(request: Request) -> Any:
+            users = request.parameters._values.get("user_ids")
+            rule = rules.get(request.path_id("approval_rule_id"))
+            try:
+                return handler(request)
+            except InvalidError as error:
+                if error.parameter == "remove_hidden_groups" and isinstance(users, list) and rule is not None:
+                    rules[rule.id] = replace(rule, users=tuple(map(int, users)))
+                raise
+
+        return partly
+
+    handling(service, "PUT /projects/:id/approval_rules/:approval_rule_id", make)
 
 
 @fault("project-approval-rules.create.applies-to-all-protected-branches.default")
@@ -216,3 +247,30 @@ def pages_that_begin_beyond_32_bits_break(service: Service) -> None:
         return page.isdecimal() and length.isdecimal() and int(page) * int(length) >= 2**31
 
     breaking(service, "GET /projects/:id/approval_rules", is_far)
+
+
+@fault("merge-request-approvals.authorization.outsider-cannot-approve")
+def outsiders_approve_for_good(service: Service) -> None:
+    """A user without a role in the project may approve a merge request, and only a reset removes that approval."""
+    approvals, rules = service.merge_request_approvals, service.merge_request_approval_rules
+
+    def is_outside(user: Any, merge_request: Any) -> bool:
+        return service.identities.role_in(user, rules.project_of(merge_request)) < Role.GUEST
+
+    def find(caller: Any, reference: str) -> Any:
+        return service.identities.find_project(reference) or not_found(caller, reference)
+
+    def admit(request: Request) -> None:
+        is_approving = request.route.path.endswith("/approve")
+        service.access.visible_project = find if is_approving else not_found  # type: ignore[method-assign]
+
+    not_found = service.access.visible_project
+    beforehand(service.access, "admit", admit)
+    around(approvals, "may_approve", lambda may: lambda *asked: is_outside(*asked) or may(*asked))
+    around(approvals, "remove_approval", lambda remove: lambda *asked: None if is_outside(*asked) else remove(*asked))
+
+
+@fault("job-token-scope.project-entry.describes-target")
+def listed_projects_have_the_usual_default_branch(service: Service) -> None:
+    """Each project on an allowlist is shown with main as its default branch."""
+    replacing_in_each(service, "GET /projects/:id/job_token_scope/allowlist", default_branch="main")
