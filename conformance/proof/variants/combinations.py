@@ -187,6 +187,7 @@ EXCLUSIVE = (
     # Two ways to number rules: together two rules of one place would have the same number.
     ("counts-rules-in-each-place", "gives-numbers-again"),
     ("counts-the-rules-there-are", "gives-numbers-again"),
+    ("counts-ids-down", "gives-numbers-again"),
     # The replacement of a deleted copy would have its number, as if the copy still existed.
     ("gives-numbers-again", "lets-copies-take-places"),
     # If one list shows the rules of two places, numbers by place would occur twice.
