@@ -82,6 +82,8 @@ class Share:
 class ProcessSummary:
     """What one process knows about all the tests that it ran."""
 
+    requests: int
+    """How many it sent, those before, between and beside the tests included."""
     drawn: Mapping[str, int]
     """How many cases it drew, by sort."""
     network: NetworkUse
@@ -207,11 +209,11 @@ class Session:
         """What this process knows about all of its tests."""
         drawn, warnings = self.cases.counts, self.cases.warnings
         if self.run is None:
-            return ProcessSummary(dict(drawn), NetworkUse(), {}, warnings)
+            return ProcessSummary(0, dict(drawn), NetworkUse(), {}, warnings)
         drawn += Counter(held_back=self.run.learnt.held_back)
         seen = self.run.client.retries
         network = NetworkUse(dict(seen.counts), dict(seen.unanswered), round(seen.waited, 1), self.begun_anew)
-        return ProcessSummary(dict(drawn), network, dict(self.run.latencies.of), warnings)
+        return ProcessSummary(self.run.client.requests, dict(drawn), network, dict(self.run.latencies.of), warnings)
 
     def _paced(self, profile: Profile) -> Profile:
         """Return a copy of a profile that limits this process to its part of the allowed rate."""
@@ -420,7 +422,7 @@ class Session:
             verdict=RunVerdict.INCOMPLETE,
             exit_code=ExitCode.INCOMPLETE,
             ended=datetime.now(UTC).isoformat(timespec="seconds"),
-            requests=self._requests(recorder),
+            requests=self._requests(processes),
             seconds=round(time.monotonic() - self._clock, 3),
             detail=self.ending.stopped,
             drawn=dict(sum((Counter(process.drawn) for process in processes), Counter())),
@@ -442,11 +444,12 @@ class Session:
             self.reports_problem = f"Reports could not be written: {error} {kept}"
             print(self.reports_problem, file=sys.stderr)  # noqa: T201 - it must reach the operator in any case
 
-    def _requests(self, recorder: Recorder) -> int:
-        own = self.run.client.requests if self.run else 0
-        earlier, is_alone = self.job.earlier, self.options.workers == 1
-        own += earlier.requests_of(self.job.kept) if earlier is not None and is_alone else 0
-        return own + (0 if is_alone else sum(end.requests for end in recorder.read_back().tests))
+    def _requests(self, processes: Iterable[ProcessSummary]) -> int:
+        """Return how many requests were sent, those of tests that an earlier part of the run has ended included."""
+        earlier = self.job.earlier
+        before = earlier.requests_of(self.job.kept) if earlier is not None else 0
+        # A worker that crashed has left no number of its own, only those of the tests that it ended.
+        return before + max(sum(process.requests for process in processes), self.writer.requests_of_ended)
 
     @property
     def exit_code(self) -> ExitCode | None:
