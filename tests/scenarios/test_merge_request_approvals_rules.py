@@ -12,6 +12,7 @@ from conformance.suite.arrange.reviews import (
     created,
     created_named,
     endless_name,
+    essence,
     fresh_name,
     merge_request_path,
     must_be_created_unless_it_is_the_second,
@@ -36,6 +37,7 @@ from conformance.suite.expectations import (
     given,
     left_to_others,
     must,
+    must_be_as_before,
     named_otherwise,
     observe,
     project_path,
@@ -317,6 +319,28 @@ def test_an_update_changes_what_it_sends_and_keeps_the_other_value(
         renamed.given_served().must_hold(approvals_required=rule.get("approvals_required"))
         if not counts.left_nobody:
             counted.given_served().must_hold(name=name)
+
+
+def test_a_rule_named_like_another_one_leaves_that_one(
+    merge_request_rules: Path, maintainer: Caller, approver: Caller, second_approver: Caller
+) -> None:
+    """Whether two rules of a merge request may have one name is open."""
+    left_to_others()  # if no such name is accepted
+    sent = {"approvals_required": 5, **naming_only(second_approver)}
+    for is_new in (True, False):
+        there = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
+        before = essence(maintainer.read(merge_request_rules / there["id"]))
+        body = {"name": there["name"], **sent}
+        if is_new:
+            alike = maintainer.post(merge_request_rules, body)
+        else:
+            other = created(maintainer, merge_request_rules, user_ids=[user_id(second_approver)])["id"]
+            maintainer.put(merge_request_rules / other, {**body, "name": fresh_name()})
+            alike = maintainer.put(merge_request_rules / other, body)
+        if alike.is_served:
+            with verifies("merge-request-approvals.leaves-the-rest", go_on=True):
+                listed = maintainer.list(merge_request_rules).must_contain(id=there["id"])
+                must_be_as_before("the rule of that name", before, essence(listed.the(id=there["id"])))
 
 
 def test_an_update_replaces_the_approvers(

@@ -267,7 +267,7 @@ def test_a_rule_named_like_another_one_is_a_rule_of_its_own(
     approver: Caller,
     second_approver: Caller,
 ) -> None:
-    """The name of a deleted rule, or of an existing one in other case. A service may refuse such a name."""
+    """The name of a deleted rule, or of an existing one, perhaps in other case. A service may refuse such a name."""
     first, second = user_id(approver), user_id(second_approver)
     gone = created(maintainer, project_rules, user_ids=[first])
     maintainer.delete(project_rules / gone["id"]).given_served()
@@ -281,6 +281,16 @@ def test_a_rule_named_like_another_one_is_a_rule_of_its_own(
     before = standings(maintainer, project_rules)
     alike = maintainer.post(project_rules, {"name": in_other_case(there), **sent})
     if alike.is_served:
+        with verifies("project-approval-rules.update.leaves-other-rules"):
+            must_stay(maintainer, project_rules, before)
+    if maintainer.post(project_rules, {"name": there["name"], **sent}).is_served:
+        with verifies("project-approval-rules.create.leaves-other-rules", go_on=True):
+            must_stay(maintainer, project_rules, before)
+    there = created(maintainer, project_rules, user_ids=[first])
+    before = standings(maintainer, project_rules)
+    other = created(maintainer, project_rules, user_ids=[second])["id"]
+    answers = [maintainer.put(project_rules / other, {"name": name, **sent}) for name in (fresh_name(), there["name"])]
+    if answers[-1].is_served:
         with verifies("project-approval-rules.update.leaves-other-rules"):
             must_stay(maintainer, project_rules, before)
 
