@@ -300,6 +300,7 @@ def test_an_update_changes_what_it_sends_and_keeps_the_other_value(
             update.given_owed()
             update.alone.must_be_served()
     renamed, counted = names.telling, counts.telling
+    again = {"name": name, "approvals_required": 6, **naming_only(approver)}  # the name that it has already
     with verifies("merge-request-approvals.rules.update.answer", go_on=True):
         renamed.must_be(200, 201).must_hold(id=rule["id"])
     with verifies("merge-request-approvals.rules.update.name", go_on=True):
@@ -312,9 +313,13 @@ def test_an_update_changes_what_it_sends_and_keeps_the_other_value(
     with verifies("merge-request-approvals.rules.update.approvals-required", go_on=True):
         counted.given_served().must_hold(approvals_required=5)
         must_be_stored(maintainer, merge_request_rules, rule, approvals_required=5)
-        again = {"name": name, "approvals_required": 6, **naming_only(approver)}  # the name that it has already
         maintainer.put(merge_request_rules / rule["id"], again).given_served().must_hold(approvals_required=6)
         must_be_stored(maintainer, merge_request_rules, rule, approvals_required=6)
+    with verifies("merge-request-approvals.rules.update.name", go_on=True):
+        # Which characters a name may have is open; an accepted name is stored.
+        for long in (endless_name(), unusual_name()):
+            if maintainer.put(merge_request_rules / rule["id"], {**again, "name": long}).is_served:
+                must_be_stored(maintainer, merge_request_rules, rule, name=long)
     with verifies("merge-request-approvals.rules.update.leaves-unsent"):
         renamed.given_served().must_hold(approvals_required=rule.get("approvals_required"))
         if not counts.left_nobody:
@@ -391,6 +396,24 @@ def test_an_update_takes_approvers_by_username(
         maintainer.put(named / rule["id"], change).given_served()
         wanted = sorted([user_id(approver), user_id(second_approver)])
         must_become(users, lambda found: found == [wanted] * 2, f"the users {wanted}, and nobody who was there before")
+
+
+def test_groups_beside_usernames_are_those_of_the_rule(
+    merge_request_rules: Path,
+    maintainer: Caller,
+    approver: Caller,
+    approver_group: Fixture,
+    second_approver_group: Fixture,
+) -> None:
+    left_to_others()  # where usernames are refused, as perhaps before 15.8
+    users = [user_id(approver)]
+    rule = created(maintainer, merge_request_rules, user_ids=users, group_ids=[approver_group.id])
+    for groups in ([second_approver_group.id], [approver_group.id]):
+        change = {"user_ids": users, "usernames": [username(approver)], "group_ids": groups}
+        answer = maintainer.put(merge_request_rules / rule["id"], change)
+        if answer.is_served:
+            with verifies("merge-request-approvals.rules.update.groups-are-replaced"):
+                must_name(maintainer, merge_request_rules, rule_in(answer), users, groups)
 
 
 def test_what_becomes_of_approvers_that_an_update_does_not_name(

@@ -220,10 +220,10 @@ def test_several_settings_change_together(configuration: Configuration) -> None:
         for wanted in each_alone(names):
             configuration.change(**wanted).given_served()
             configuration.must_hold(**wanted)
-        number, wanted = configuration.state()[NUMBER], {name: not value for name, value in wanted.items()}
-        if number is not None and configuration.change(**{NUMBER: number}, **wanted).is_served:
+        shown, locked = configuration.state(), configuration.locked()
+        wanted = {name: not shown[name] for name in SETTINGS if name != SELECTIVE and name not in locked}
+        if configuration.change(**wanted, **({} if shown[NUMBER] is None else {NUMBER: shown[NUMBER]})).is_served:
             configuration.must_hold(**wanted)
-        # Two concurrent changes of different settings both persist.
         for value in (True, False) * ROUNDS:
             wanted = dict.fromkeys(names[:2], value)
             for answer in at_once(*(partial(configuration.change, **{name: value}) for name in names[:2])):

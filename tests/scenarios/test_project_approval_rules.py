@@ -115,6 +115,8 @@ def test_the_flag_for_all_protected_branches_is_taken_by_creation_and_change(
                 changed = maintainer.put(project_rules / rule["id"], {**body, FLAG: wanted}).must_be_served()
                 in_answer(changed).must_hold(**{FLAG: wanted})
                 stored.must_hold(**{FLAG: wanted})
+            maintainer.put(project_rules / rule["id"], body).must_be_served()  # keeps it off, or means its default
+            stored.must_hold(**{FLAG: False})
 
 
 def test_all_protected_branches_outweigh_single_ones(

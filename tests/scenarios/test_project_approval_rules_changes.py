@@ -18,13 +18,16 @@ from conformance.suite.arrange.approval_rules import (
 )
 from conformance.suite.arrange.reviews import (
     created,
+    endless_name,
     fresh_name,
     in_other_case,
     name_of_digits,
     naming_only,
     numbers,
     rule_in,
+    unusual_name,
     user_id,
+    username,
 )
 from conformance.suite.context import current_run
 from conformance.suite.derived import caller_named, is_known
@@ -75,6 +78,10 @@ def test_a_changed_rule_shows_its_new_name_and_number_everywhere(maintainer: Cal
         for again in ({"name": digits, "approvals_required": more} for more in (3, 2)):
             maintainer.put(project_rules / number, {**beside, **again}).given_served()
             by_id(maintainer, project_rules, number).must_hold(**again)
+        # Which characters a name may have is open; an accepted name is stored.
+        for name in (endless_name(), unusual_name()):
+            if maintainer.put(project_rules / number, {**beside, "name": name}).is_served:
+                by_id(maintainer, project_rules, number).must_hold(name=name)
     with verifies("project-approval-rules.update.leaves-other-rules"):
         answer.given_served()
         must_stay(maintainer, project_rules, others)
@@ -132,6 +139,26 @@ def test_groups_that_a_change_names_come_and_those_it_leaves_out_go(
         stored.must_not_name(groups=[first])
         maintainer.put(project_rules / number, changed(maintainer, user_ids=users, group_ids=[second])).given_served()
         stored.must_not_name(groups=[first])
+
+
+def test_groups_beside_usernames_are_those_of_the_rule(
+    maintainer: Caller,
+    project_rules: Path,
+    approver: Caller,
+    approver_group: Fixture,
+    second_approver_group: Fixture,
+) -> None:
+    left_to_others()  # where usernames are refused, as perhaps before 15.8
+    first, second, users = [approver_group.id], [second_approver_group.id], [user_id(approver)]
+    number = created(maintainer, project_rules, user_ids=users, group_ids=first)["id"]
+    for sent, gone in ((second, first), (first, second)):
+        body = changed(maintainer, user_ids=users, usernames=[username(approver)], group_ids=sent)
+        answer = maintainer.put(project_rules / number, body)
+        for reading in (in_answer(answer), by_id(maintainer, project_rules, number)) if answer.is_served else ():
+            with verifies("project-approval-rules.update.group-ids"):
+                reading.must_name(groups=sent)
+            with verifies("project-approval-rules.update.group-ids.removes-others"):
+                reading.must_not_name(groups=gone)
 
 
 def test_what_empty_lists_of_approvers_do(
