@@ -93,6 +93,7 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
     source = project_path(project) / "approval_rules" / project_rule["id"]
     original = essence(maintainer.read(source))
     sent = {"approval_project_rule_id": project_rule["id"], "name": fresh_name(), "approvals_required": 4}
+    state_of(maintainer, Path(merge_request_rules.rpartition("/")[0]))  # read before, and again with the copy
     copy = rule_in(maintainer.post(merge_request_rules, sent))
     with verifies("merge-request-approvals.rules.create.listed", go_on=True):
         maintainer.list(merge_request_rules).must_contain(id=copy["id"])
