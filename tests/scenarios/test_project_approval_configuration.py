@@ -221,7 +221,8 @@ def test_several_settings_change_together(configuration: Configuration) -> None:
             configuration.change(**wanted).given_served()
             configuration.must_hold(**wanted)
         shown, locked = configuration.state(), configuration.locked()
-        wanted = {name: not shown[name] for name in SETTINGS if name != SELECTIVE and name not in locked}
+        beside = (PASSWORD,) if shown[SELECTIVE] else (PASSWORD, RESET)  # what excludes nothing that is on
+        wanted = {name: not shown[name] for name in (*names, *beside) if name not in locked}
         if configuration.change(**wanted, **({} if shown[NUMBER] is None else {NUMBER: shown[NUMBER]})).is_served:
             configuration.must_hold(**wanted)
         for value in (True, False) * ROUNDS:
@@ -447,8 +448,7 @@ def author_approval(maintainer: Caller, project: Fixture, *, allowed: bool) -> I
         now, settings_now = configuration.settings(), settings.values()
         is_fixed = now[AUTHOR] is not allowed and may_be_removed(maintainer)
         if is_fixed and not configuration.change(**{AUTHOR: allowed}).is_served:
-            shown = as_json(now[AUTHOR])
-            detail = f"the configuration shows {AUTHOR} = {shown} and is not changed any more, as from 16.0 on"
+            detail = f"the configuration shows {AUTHOR} = {as_json(now[AUTHOR])} and is fixed, as from 16.0 on"
             does_not_apply(WHILE_ALLOWED if allowed else WHILE_FORBIDDEN, Reason.VERSION, detail)
         agreed = now[AUTHOR] is allowed and settings_now[AUTHOR_SETTING] is allowed
         given(agreed, f"configuration and settings cannot both be brought to author approval = {as_json(allowed)}")
