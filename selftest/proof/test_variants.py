@@ -46,6 +46,7 @@ def test_variants_violate_nothing(one: VariantRun) -> None:
         ("updated-rules-become-default", RULES),
         ("updated-rules-keep-somebody", RULES),
         ("values-passed-on-later", "approval_settings"),
+        ("no-more-approvals-than-approvers", "rules_deleted or rule_origins"),
     ],
 )
 def test_what_a_service_leaves_open_about_updates_violates_nothing(name: str, tests: str) -> None:

@@ -16,6 +16,7 @@ from conformance.suite.arrange.approval_rules import (
     FLAG,
     administrator_of,
     approvers_by_turns,
+    asked_by_default,
     given_declared,
     given_owed,
     group_rules_path,
@@ -350,11 +351,9 @@ def test_a_rule_that_nobody_has_touched_asks_for_no_approval(
 ) -> None:
     """A group need not list such a rule, so only a list that shows rules counts."""
     admin_of_group.list(group_rules).the(id=group_rule["id"])
-    untouched = (
-        administrator_of(owner, fresh_group).list(group_rules_path(fresh_group)).having(rule_type="any_approver")
-    )
+    admin = administrator_of(owner, fresh_group)
     with verifies("group-approval-rules.any-approver.asks-for-none"):
-        asked = [entry.get("approvals_required") for entry in untouched]
+        asked = asked_by_default(admin, group_rules_path(fresh_group), admin, fresh_group)
         must(all(number == 0 for number in asked), "approvals_required = 0", f"approvals_required = {asked}")
 
 
@@ -454,35 +453,6 @@ def named_as_further_out(inside: Caller, rules: Path, around: Caller, outer_rule
     name = str(own_rule(around, outer_rules)["name"])
     sent = {"name": name, "approvals_required": 4, "rule_type": "regular", **naming(inside)}
     return [name] if not inside.list(rules).having(name=name) and inside.post(rules, sent).is_served else []
-
-
-def test_a_rule_has_the_name_of_one_in_another_group(
-    admin_of_group: Caller,
-    group_rule: Rule,
-    group_rules: Path,
-    admin_of_spare_group: Caller,
-    spare_group_rules: Path,
-) -> None:
-    """Whether two groups may have rules of one name is open; a service that accepts it has made a separate rule."""
-    sent = {"name": group_rule["name"], "approvals_required": 4, "rule_type": "regular", **naming(admin_of_spare_group)}
-    answer = admin_of_spare_group.post(spare_group_rules, sent)
-    if spare_group_rules == group_rules or not answer.is_served:
-        left_to_others("group-approval-rules.groups-are-separate")
-        return
-    with verifies("group-approval-rules.groups-are-separate"):
-        in_list(admin_of_group, group_rules, group_rule["id"]).must_hold(
-            name=sent["name"], approvals_required=group_rule["approvals_required"]
-        )
-        admin_of_group.put(
-            group_rules / group_rule["id"], {"approvals_required": other_number(group_rule)}
-        ).given_served()
-        in_list(admin_of_spare_group, spare_group_rules, rule_in(answer)["id"]).must_hold(
-            name=sent["name"], approvals_required=4
-        )
-        # Then it equals the other one; a member of the other group alone may be refused here.
-        if admin_of_group.put(group_rules / group_rule["id"], sent).is_served:
-            admin_of_group.put(group_rules / group_rule["id"], {"approvals_required": 5}).given_served()
-            in_list(admin_of_spare_group, spare_group_rules, rule_in(answer)["id"]).must_hold(approvals_required=4)
 
 
 # -- the feature flag --------------------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ from conformance.suite.expectations import (
     given,
     left_to_others,
     must,
+    must_be_as_before,
     named_otherwise,
     observe,
     parsed,
@@ -92,6 +93,7 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
     source = project_path(project) / "approval_rules" / project_rule["id"]
     original = essence(maintainer.read(source))
     sent = {"approval_project_rule_id": project_rule["id"], "name": fresh_name(), "approvals_required": 4}
+    state_of(maintainer, Path(merge_request_rules.rpartition("/")[0]))  # read before, and again with the copy
     copy = rule_in(maintainer.post(merge_request_rules, sent))
     with verifies("merge-request-approvals.rules.create.listed", go_on=True):
         maintainer.list(merge_request_rules).must_contain(id=copy["id"])
@@ -183,7 +185,12 @@ def must_name_in_the_end(reader: Caller, rule: Path, users: list[int]) -> None:
     )
 
 
-def test_a_copy_needs_its_own_number(merge_request_rules: Path, project_rule: Rule, maintainer: Caller) -> None:
+def test_a_copy_needs_its_own_number(
+    merge_request_rules: Path, project_rule: Rule, maintainer: Caller, project: Fixture
+) -> None:
+    """It goes alone, and leaves the rule that it was copied from."""
+    rules = project_path(project) / "approval_rules"
+    original = essence(maintainer.list(rules).the(id=project_rule["id"]))
     sent = {"approval_project_rule_id": project_rule["id"], "name": fresh_name()}
     with verifies("merge-request-approvals.rules.copy.approvals-required-stays-required"):
         # The list may show each project rule, and a copy may replace the shown one, which is shown again afterwards.
@@ -199,6 +206,12 @@ def test_a_copy_needs_its_own_number(merge_request_rules: Path, project_rule: Ru
                 f"{OVERWRITTEN} = true",
             )
         maintainer.delete(merge_request_rules / rule_in(control)["id"]).given_served()
+        again = maintainer.post(merge_request_rules, {**sent, "approvals_required": 1})
+        if again.is_served:
+            maintainer.delete(merge_request_rules / rule_in(again)["id"])
+        with verifies("merge-request-approvals.rules.copy.leaves-project-rule", go_on=True):
+            listed = maintainer.list(rules).must_contain(id=project_rule["id"])
+            must_be_as_before("the project rule", original, essence(listed.the(id=project_rule["id"])))
         refused.must_be_refused(beside=control)
 
 
@@ -386,31 +399,6 @@ def test_copies_in_two_merge_requests_are_rules_of_their_own(
             maintainer.list(merge_request_rules).must_contain(id=one["id"])
         changed.given_served()
         maintainer.delete(merge_request_rules / one["id"]).given_served()
-
-
-def test_a_rule_works_under_its_own_merge_request_only(
-    merge_request_rules: Path,
-    other_merge_request_rules: Path,
-    maintainer: Caller,
-    approver: Caller,
-) -> None:
-    """Rules may be numbered per merge request: then the other one may have that number, for its own rule."""
-    theirs = maintainer.list(other_merge_request_rules).ids()
-    rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
-    given(rule["id"] not in theirs, f"the other merge request has a rule of its own with the number {rule['id']}")
-    controls = (
-        maintainer.get(merge_request_rules / rule["id"]),
-        maintainer.put(merge_request_rules / rule["id"], {"approvals_required": 5}),
-    )
-    with (
-        verifies("merge-request-approvals.rules.belong-to-their-merge-request"),
-        unchanged(lambda: essences(maintainer, merge_request_rules), "the rules"),
-    ):
-        read = maintainer.get(other_merge_request_rules / rule["id"])
-        updated = maintainer.put(other_merge_request_rules / rule["id"], {"approvals_required": 4})
-        maintainer.delete(other_merge_request_rules / rule["id"]).must_not_break()
-        read.must_be_refused(beside=controls[0])
-        updated.must_be_refused(beside=controls[1])
 
 
 def test_a_merge_request_that_does_not_exist_shows_and_takes_no_rules(

@@ -12,6 +12,7 @@ from conformance.suite.arrange.reviews import (
     created,
     created_named,
     endless_name,
+    essence,
     fresh_name,
     merge_request_path,
     must_be_created_unless_it_is_the_second,
@@ -36,6 +37,7 @@ from conformance.suite.expectations import (
     given,
     left_to_others,
     must,
+    must_be_as_before,
     named_otherwise,
     observe,
     project_path,
@@ -310,13 +312,40 @@ def test_an_update_changes_what_it_sends_and_keeps_the_other_value(
     with verifies("merge-request-approvals.rules.update.approvals-required", go_on=True):
         counted.given_served().must_hold(approvals_required=5)
         must_be_stored(maintainer, merge_request_rules, rule, approvals_required=5)
-        again = {"name": name, "approvals_required": 6, **naming_only(approver)}  # the name that it has already
-        maintainer.put(merge_request_rules / rule["id"], again).given_served().must_hold(approvals_required=6)
-        must_be_stored(maintainer, merge_request_rules, rule, approvals_required=6)
+        again = {"name": name, "approvals_required": 4, **naming_only(approver)}  # the name that it has already
+        maintainer.put(merge_request_rules / rule["id"], again).given_served().must_hold(approvals_required=4)
+        must_be_stored(maintainer, merge_request_rules, rule, approvals_required=4)
+    # Which characters a name may have is open; an accepted name is stored.
+    for long in (endless_name(), unusual_name()):
+        if maintainer.put(merge_request_rules / rule["id"], {"name": long, **naming_only(approver)}).is_served:
+            with verifies("merge-request-approvals.rules.update.name", go_on=True):
+                must_be_stored(maintainer, merge_request_rules, rule, name=long)
     with verifies("merge-request-approvals.rules.update.leaves-unsent"):
         renamed.given_served().must_hold(approvals_required=rule.get("approvals_required"))
         if not counts.left_nobody:
             counted.given_served().must_hold(name=name)
+
+
+def test_a_rule_named_like_another_one_leaves_that_one(
+    merge_request_rules: Path, maintainer: Caller, approver: Caller, second_approver: Caller
+) -> None:
+    """Whether two rules of a merge request may have one name is open."""
+    left_to_others()  # if no such name is accepted
+    sent = {"approvals_required": 5, **naming_only(second_approver)}
+    for is_new in (True, False):
+        there = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
+        before = essence(maintainer.read(merge_request_rules / there["id"]))
+        body = {"name": there["name"], **sent}
+        if is_new:
+            alike = maintainer.post(merge_request_rules, body)
+        else:
+            other = created(maintainer, merge_request_rules, user_ids=[user_id(second_approver)])["id"]
+            maintainer.put(merge_request_rules / other, {**body, "name": fresh_name()})
+            alike = maintainer.put(merge_request_rules / other, body)
+        if alike.is_served:
+            with verifies("merge-request-approvals.leaves-the-rest", go_on=True):
+                listed = maintainer.list(merge_request_rules).must_contain(id=there["id"])
+                must_be_as_before("the rule of that name", before, essence(listed.the(id=there["id"])))
 
 
 def test_an_update_replaces_the_approvers(
@@ -367,6 +396,24 @@ def test_an_update_takes_approvers_by_username(
         maintainer.put(named / rule["id"], change).given_served()
         wanted = sorted([user_id(approver), user_id(second_approver)])
         must_become(users, lambda found: found == [wanted] * 2, f"the users {wanted}, and nobody who was there before")
+
+
+def test_groups_beside_usernames_are_those_of_the_rule(
+    merge_request_rules: Path,
+    maintainer: Caller,
+    approver: Caller,
+    approver_group: Fixture,
+    second_approver_group: Fixture,
+) -> None:
+    left_to_others()  # where usernames are refused, as perhaps before 15.8
+    users = [user_id(approver)]
+    rule = created(maintainer, merge_request_rules, user_ids=users, group_ids=[approver_group.id])
+    for groups in ([second_approver_group.id], [approver_group.id]):
+        change = {"user_ids": users, "usernames": [username(approver)], "group_ids": groups}
+        answer = maintainer.put(merge_request_rules / rule["id"], change)
+        if answer.is_served:
+            with verifies("merge-request-approvals.rules.update.groups-are-replaced"):
+                must_name(maintainer, merge_request_rules, rule_in(answer), users, groups)
 
 
 def test_what_becomes_of_approvers_that_an_update_does_not_name(

@@ -9,13 +9,25 @@ from conformance.suite.arrange import UNUSED_ID
 from conformance.suite.arrange.reviews import (
     created,
     essences,
+    fresh_name,
     merge_request_path,
     must_leave_the_state,
+    naming_only,
     state_of,
     user_id,
 )
 from conformance.suite.context import Unmet
-from conformance.suite.expectations import Caller, Path, as_json, given, must, observe, unchanged, verifies
+from conformance.suite.expectations import (
+    Caller,
+    Path,
+    as_json,
+    given,
+    left_to_others,
+    must,
+    observe,
+    unchanged,
+    verifies,
+)
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
@@ -105,3 +117,52 @@ def test_a_rule_that_does_not_exist_is_neither_read_nor_updated(
         maintainer.delete(merge_request_rules / rule["id"]).must_not_break()
     with verifies("merge-request-approvals.rules.update.unknown-rule"):
         maintainer.put(merge_request_rules / rule["id"], change).must_be_refused(beside=control)
+
+
+def test_a_rule_works_under_its_own_merge_request_only(
+    merge_request_rules: Path,
+    other_merge_request_rules: Path,
+    maintainer: Caller,
+    approver: Caller,
+) -> None:
+    """Rules may be numbered per merge request: then the other one may have that number, for its own rule."""
+    theirs = maintainer.list(other_merge_request_rules).ids()
+    rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
+    given(rule["id"] not in theirs, f"the other merge request has a rule of its own with the number {rule['id']}")
+    controls = (
+        maintainer.get(merge_request_rules / rule["id"]),
+        maintainer.put(merge_request_rules / rule["id"], {"approvals_required": 5}),
+    )
+    with (
+        verifies("merge-request-approvals.rules.belong-to-their-merge-request"),
+        unchanged(lambda: essences(maintainer, merge_request_rules), "the rules"),
+    ):
+        read = maintainer.get(other_merge_request_rules / rule["id"])
+        updated = maintainer.put(other_merge_request_rules / rule["id"], {"approvals_required": 4})
+        maintainer.delete(other_merge_request_rules / rule["id"]).must_not_break()
+        read.must_be_refused(beside=controls[0])
+        updated.must_be_refused(beside=controls[1])
+
+
+def test_a_rule_works_under_no_merge_request_of_another_project(
+    merge_request_rules: Path,
+    maintainer: Caller,
+    approver: Caller,
+    fuzz_project: Fixture,
+    fuzz_merge_request: Fixture,
+) -> None:
+    """Not even if that has the same number, as merge requests are counted in each project."""
+    foreign = merge_request_path(fuzz_project, fuzz_merge_request) / "approval_rules"
+    rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
+    if maintainer.list(foreign).having(id=rule["id"]):  # so may rules be, in each merge request
+        left_to_others()
+        return
+    own, changes = merge_request_rules / rule["id"], ({**naming_only(approver), "name": fresh_name()} for _ in range(2))
+    controls = maintainer.get(own), maintainer.put(own, next(changes))
+    with verifies("merge-request-approvals.rules.belong-to-their-merge-request"):
+        with unchanged(lambda: essences(maintainer, merge_request_rules), "the rules"):
+            read = maintainer.get(foreign / rule["id"])
+            updated = maintainer.put(foreign / rule["id"], next(changes))
+            maintainer.delete(foreign / rule["id"]).must_not_break()
+        for answer, control in zip((read, updated), controls, strict=True):
+            answer.must_be_refused(beside=control)

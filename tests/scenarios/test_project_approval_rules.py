@@ -10,6 +10,7 @@ import pytest
 from conformance.suite.arrange.approval_rules import (
     FLAG,
     approvers_by_turns,
+    asked_by_default,
     by_id,
     given_owed,
     in_answer,
@@ -34,6 +35,7 @@ from conformance.suite.arrange.reviews import (
     username,
 )
 from conformance.suite.context import Unmet, current_run
+from conformance.suite.derived import caller_named, is_known
 from conformance.suite.expectations import Caller, Path, as_json, left_to_others, must, observe, verifies
 
 if TYPE_CHECKING:
@@ -106,11 +108,15 @@ def test_the_flag_for_all_protected_branches_is_taken_by_creation_and_change(
         with verifies("project-approval-rules.create.applies-to-all-protected-branches.stored"):
             in_answer(answer).must_hold(**{FLAG: True})
             stored.must_hold(**{FLAG: True})
+            off = created(maintainer, project_rules, **{FLAG: False})
+            by_id(maintainer, project_rules, off["id"]).must_hold(**{FLAG: False})
         with verifies("project-approval-rules.update.applies-to-all-protected-branches"):
             for wanted in (False, True, False):
                 changed = maintainer.put(project_rules / rule["id"], {**body, FLAG: wanted}).must_be_served()
                 in_answer(changed).must_hold(**{FLAG: wanted})
                 stored.must_hold(**{FLAG: wanted})
+            maintainer.put(project_rules / rule["id"], body).must_be_served()  # keeps it off, or means its default
+            stored.must_hold(**{FLAG: False})
 
 
 def test_all_protected_branches_outweigh_single_ones(
@@ -156,6 +162,10 @@ def test_a_rule_holds_for_the_branches_it_was_created_with(
             shown == [protected_branch.id], f"protected_branches {[protected_branch.id]} in the answer", as_json(shown)
         )
         by_id(maintainer, project_rules, rule["id"]).must_name_only(protected_branches=[protected_branch.id])
+    if FLAG in rule:  # switched off, it is as if it was not sent
+        with verifies("project-approval-rules.create.protected-branch-ids"):
+            off = created(maintainer, project_rules, protected_branch_ids=[protected_branch.id], **{FLAG: False})
+            by_id(maintainer, project_rules, off["id"]).must_name_only(protected_branches=[protected_branch.id])
     other = current_run().profile.first("second_protected_branch") or protected_branch
     with verifies("project-approval-rules.create.leaves-other-rules"):
         # A rule neither gets the branches of a later one, nor loses those that both have.
@@ -275,7 +285,7 @@ def test_usernames_name_users_beside_those_named_by_number(
     with verifies("project-approval-rules.create.user-ids-and-usernames", go_on=True):
         lists = {"user_ids": [first, second], "usernames": both_names, "group_ids": groups}
         both = created(maintainer, project_rules, **lists)
-        by_id(maintainer, project_rules, both["id"]).must_name(users=[first, second, third], groups=groups)
+        by_id(maintainer, project_rules, both["id"]).must_name_only(users=[first, second, third], groups=groups)
         body = {"name": fresh_name(), "approvals_required": 1, "user_ids": [first], "usernames": []}
         none_by_name = maintainer.post(project_rules, body)
         if none_by_name.is_served:  # a service may refuse an empty list
@@ -356,8 +366,8 @@ def test_a_rule_that_nobody_has_touched_asks_for_no_approval(
     number = created(maintainer, project_rules)["id"]
     maintainer.list(project_rules).the(id=number)
     with verifies("project-approval-rules.any-approver.asks-for-none"):
-        untouched = maintainer.list(project_rules_path(fresh_project)).having(rule_type="any_approver")
-        asked = [rule.get("approvals_required") for rule in untouched]
+        owner = caller_named("owner") if is_known("owner") else None
+        asked = asked_by_default(maintainer, project_rules_path(fresh_project), owner, fresh_project)
         must(all(number == 0 for number in asked), "approvals_required = 0", f"approvals_required = {asked}")
 
 

@@ -18,13 +18,16 @@ from conformance.suite.arrange.approval_rules import (
 )
 from conformance.suite.arrange.reviews import (
     created,
+    endless_name,
     fresh_name,
     in_other_case,
     name_of_digits,
     naming_only,
     numbers,
     rule_in,
+    unusual_name,
     user_id,
+    username,
 )
 from conformance.suite.context import current_run
 from conformance.suite.derived import caller_named, is_known
@@ -75,6 +78,10 @@ def test_a_changed_rule_shows_its_new_name_and_number_everywhere(maintainer: Cal
         for again in ({"name": digits, "approvals_required": more} for more in (3, 2)):
             maintainer.put(project_rules / number, {**beside, **again}).given_served()
             by_id(maintainer, project_rules, number).must_hold(**again)
+        # Which characters a name may have is open; an accepted name is stored.
+        for name in (endless_name(), unusual_name()):
+            if maintainer.put(project_rules / number, {**beside, "name": name}).is_served:
+                by_id(maintainer, project_rules, number).must_hold(name=name)
     with verifies("project-approval-rules.update.leaves-other-rules"):
         answer.given_served()
         must_stay(maintainer, project_rules, others)
@@ -132,6 +139,26 @@ def test_groups_that_a_change_names_come_and_those_it_leaves_out_go(
         stored.must_not_name(groups=[first])
         maintainer.put(project_rules / number, changed(maintainer, user_ids=users, group_ids=[second])).given_served()
         stored.must_not_name(groups=[first])
+
+
+def test_groups_beside_usernames_are_those_of_the_rule(
+    maintainer: Caller,
+    project_rules: Path,
+    approver: Caller,
+    approver_group: Fixture,
+    second_approver_group: Fixture,
+) -> None:
+    left_to_others()  # where usernames are refused, as perhaps before 15.8
+    first, second, users = [approver_group.id], [second_approver_group.id], [user_id(approver)]
+    number = created(maintainer, project_rules, user_ids=users, group_ids=first)["id"]
+    for sent, gone in ((second, first), (first, second)):
+        body = changed(maintainer, user_ids=users, usernames=[username(approver)], group_ids=sent)
+        answer = maintainer.put(project_rules / number, body)
+        for reading in (in_answer(answer), by_id(maintainer, project_rules, number)) if answer.is_served else ():
+            with verifies("project-approval-rules.update.group-ids"):
+                reading.must_name(groups=sent)
+            with verifies("project-approval-rules.update.group-ids.removes-others"):
+                reading.must_not_name(groups=gone)
 
 
 def test_what_empty_lists_of_approvers_do(
@@ -267,7 +294,7 @@ def test_a_rule_named_like_another_one_is_a_rule_of_its_own(
     approver: Caller,
     second_approver: Caller,
 ) -> None:
-    """The name of a deleted rule, or of an existing one in other case. A service may refuse such a name."""
+    """The name of a deleted rule, or of an existing one, perhaps in other case. A service may refuse such a name."""
     first, second = user_id(approver), user_id(second_approver)
     gone = created(maintainer, project_rules, user_ids=[first])
     maintainer.delete(project_rules / gone["id"]).given_served()
@@ -281,6 +308,16 @@ def test_a_rule_named_like_another_one_is_a_rule_of_its_own(
     before = standings(maintainer, project_rules)
     alike = maintainer.post(project_rules, {"name": in_other_case(there), **sent})
     if alike.is_served:
+        with verifies("project-approval-rules.update.leaves-other-rules"):
+            must_stay(maintainer, project_rules, before)
+    if maintainer.post(project_rules, {"name": there["name"], **sent}).is_served:
+        with verifies("project-approval-rules.create.leaves-other-rules", go_on=True):
+            must_stay(maintainer, project_rules, before)
+    there = created(maintainer, project_rules, user_ids=[first])
+    before = standings(maintainer, project_rules)
+    other = created(maintainer, project_rules, user_ids=[second])["id"]
+    answers = [maintainer.put(project_rules / other, {"name": name, **sent}) for name in (fresh_name(), there["name"])]
+    if answers[-1].is_served:
         with verifies("project-approval-rules.update.leaves-other-rules"):
             must_stay(maintainer, project_rules, before)
 

@@ -291,6 +291,19 @@ def keeps_settings_under_two_names(service: Service) -> None:
     configurations.change_configuration = changed
 
 
+def removes_selectively_in_no_state(service: Service) -> None:
+    """Refuse selective removals in the configuration while the settings of the project keep approvals."""
+    configurations, settings = service.project_approval_configurations, service.approval_settings
+    make_change = configurations.change_configuration
+
+    def changed(project: Any, change: Any) -> Any:
+        if change.selective_code_owner_removals and settings.effective(project, Setting.RETAIN_APPROVALS):
+            raise RejectedError("goes without retained approvals", parameter="selective_code_owner_removals")
+        return make_change(project, change)
+
+    configurations.change_configuration = changed
+
+
 _PLAIN = Choices()
 
 VARIANTS = (
@@ -311,6 +324,16 @@ VARIANTS = (
         "settings-under-two-names",
         "The configuration of a project is another form of its settings.",
         alterations=(still_changes_configurations, keeps_settings_under_two_names),
+        alone="decides what others decide about settings and configurations",
+    ),
+    Variant(
+        "removals-excluded-by-both",
+        "Settings and configuration are the same, and what the text says of the two keeps selective removals off.",
+        alterations=(
+            still_changes_configurations,
+            keeps_settings_under_two_names,
+            removes_selectively_in_no_state,
+        ),
         alone="decides what others decide about settings and configurations",
     ),
     Variant(

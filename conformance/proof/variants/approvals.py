@@ -194,6 +194,19 @@ def drops_approvals_when_rules_change(service: Service) -> None:
     transform(service, change)
 
 
+def takes_no_more_approvals_than_are_left(service: Service) -> None:
+    """Refuse an approval if rules require some and none is left."""
+    approvals = service.merge_request_approvals
+    require = approvals.require_allowed
+
+    def require_allowed(caller: Any, merge_request: Any) -> None:
+        require(caller, merge_request)
+        if approvals.approvals_required(merge_request) and not approvals.approvals_left(merge_request):
+            raise RejectedError("is approved already", parameter="merge_request_iid")
+
+    approvals.require_allowed = require_allowed
+
+
 def shows_strangers_approvals(service: Service) -> None:
     """Let every user read about approvals in private projects, because no row names a role."""
     access, rules = service.access, service.approval_rules

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.variants import approval_settings
+from conformance.proof.variants import approval_rules, approval_settings
 from conformance.proof.variants.variant import Variant
-from conformance.reference.areas.approval_rule_records import RuleType
+from conformance.reference.areas.approval_rule_records import RuleType, home_of
 from conformance.reference.choices import Choices
 from conformance.reference.errors import ForbiddenError, RejectedError
+from conformance.reference.identity import NewSubject, Role
+from conformance.reference.world import Fixture
 
 if TYPE_CHECKING:
     from conformance.reference import Service
@@ -149,6 +151,19 @@ def keeps_default_rules(service: Service) -> None:
     rules.supersede_default_rule = lambda rule: None  # noqa: ARG005 - the method has an argument
 
 
+def has_asked_for_approvals_above(service: Service) -> None:
+    """Let the untouched project lie in a group whose any_approver rule somebody changed, and list that rule."""
+    world, identities, rules = service.world, service.identities, service.approval_rules
+    group = identities.create_group(NewSubject(path="asks-for-approvals"))
+    project = identities.create_project(NewSubject(path="untouched", within=group))
+    for actor, role in (("owner", Role.OWNER), ("maintainer", Role.MAINTAINER)):
+        identities.add_member(group, identities.users[world.actors[actor].id], role)
+    for rule in rules.rules_of(home_of(group)):
+        rules.rules[rule.id] = replace(rule, approvals_required=2)
+    world.fixtures["fresh_project"] = Fixture(project.id, project.full_path)
+    approval_rules.hands_rules_down(service)
+
+
 _PLAIN = Choices()
 
 VARIANTS = (
@@ -182,6 +197,11 @@ VARIANTS = (
         replace(_PLAIN, absent_lists_remove=True),
         alterations=(keeps_somebody_in_rules,),
         alone="an update of one value alone is refused",
+    ),
+    Variant(
+        "groups-ask-for-approvals",
+        "A project lists the rules of its groups, and one of those asks anybody for approvals.",
+        alterations=(has_asked_for_approvals_above,),
     ),
     Variant(
         "default-rules-are-fixed",

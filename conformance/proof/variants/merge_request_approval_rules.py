@@ -263,6 +263,19 @@ def lets_owners_of_code_see_all(service: Service) -> None:
     rules.rules_of = with_owners
 
 
+def keeps_what_was_copied(service: Service) -> None:
+    """Refuse to delete a project's rule as long as a merge request has a copy of it."""
+    projects, rules = service.project_approval_rules, service.approval_rules
+    delete = projects.delete_rule
+
+    def deleted(project: Any, number: int) -> None:
+        if any(rule.source_id == number for rule in rules.rules.values()):
+            raise RejectedError("has been copied", parameter="approval_rule_id")
+        delete(project, number)
+
+    projects.delete_rule = deleted
+
+
 _PLAIN = Choices()
 
 VARIANTS = (
@@ -329,6 +342,11 @@ VARIANTS = (
         "copies-follow",
         "Copies of project rules are changed and deleted with them.",
         alterations=(lets_copies_follow,),
+    ),
+    Variant(
+        "copied-rules-stay",
+        "A rule of a project is deleted after its copies only, and nobody approves where no approval is left.",
+        alterations=(keeps_what_was_copied, approvals.takes_no_more_approvals_than_are_left),
     ),
     Variant(
         "first-rule-brings-others",

@@ -6,12 +6,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from conformance.http.bodies import json_in
 from conformance.http.redaction import beginning
 from conformance.results.record import Reason
 from conformance.results.text import as_json
 from conformance.suite.arrange.reviews import Rule, created, essence, essences, fresh_name, naming, numbers, rule_in
+from conformance.suite.arrange.rule_lists import rules_put_back
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import (
     Caller,
@@ -170,6 +172,24 @@ def must_be_dropped_or_refused(answer: Answer, made: list[Rule]) -> None:
         answer.must_be_served()
 
 
+def asked_by_default(reader: Caller, rules: Path, owner: Caller | None, place: Fixture) -> list[Any]:
+    """Return how many approvals the any_approver rules of a list require, without those of the groups around the place.
+
+    A list may show the rules of the groups around, which somebody may have changed. Inconclusive when one of the rules
+    requires something and the groups around cannot be read.
+    """
+    found = reader.list(rules).having(rule_type="any_approver")
+    if all(rule.get("approvals_required") == 0 for rule in found) or not reader.target_declares("group_approval_rules"):
+        return [rule.get("approvals_required") for rule in found]
+    path = place.get("path")
+    given(owner is not None and bool(path), "a rule for any approver may be one of the groups around")
+    above = str(path).split("/")[:-1]
+    around = ["/".join(above[: depth + 1]) for depth in range(len(above))]
+    lists = [Path(f"/groups/{quote(one, safe='')}/approval_rules") for one in around]
+    inherited = {rule.get("id") for one in lists if owner is not None for rule in owner.list(one).having()}
+    return [rule.get("approvals_required") for rule in found if rule.get("id") not in inherited]
+
+
 def given_declared(caller: Caller, feature: str) -> None:
     """Go on only if the target declares a feature: otherwise nothing is owed, and some of what is made stays."""
     given(caller.target_declares(feature), f"the target does not declare {feature}")
@@ -244,6 +264,19 @@ def approvers_by_turns() -> list[dict[str, list[int]]]:
     return [{name: [ids[turn]] for name, ids in named.items() if len(ids) == len(both)} for turn in (0, 1)]
 
 
+@contextmanager
+def a_rule_that_names_approvers(writer: Caller, project: Fixture) -> Iterator[None]:
+    """Let a project have a rule with users and groups meanwhile, if its rules are claimed and one can be made."""
+    if not current_run().profile.claims("project-approval-rules"):
+        yield
+        return
+    rules = project_rules_path(project)
+    with rules_put_back(writer, rules):
+        with suppress(Unmet):
+            created(writer, rules, **approvers_by_turns()[0])
+        yield
+
+
 @dataclass(frozen=True)
 class Reading:
     """A rule as somebody reads it; it is read again while the target may need time to settle."""
@@ -272,8 +305,8 @@ class Reading:
         self._expect(f"named {_brief(ids)}", lambda rule: _compare(rule, ids, set.issubset), tuple(ids))
 
     def must_name_only(self, **ids: Collection[int]) -> None:
-        """Expect exactly these numbers, and no others, in lists of the rule."""
-        self._expect(f"named only {_brief(ids)}", lambda rule: _compare(rule, ids, set.__eq__), tuple(ids))
+        """Expect exactly these numbers, each once, and no others, in lists of the rule."""
+        self._expect(f"named only {_brief(ids)}", lambda rule: _compare(rule, ids, _each_once), tuple(ids))
 
     def must_not_name(self, **ids: Collection[int]) -> None:
         """Expect none of these numbers in lists of the rule, which must be there; see `given_naming`."""
@@ -352,9 +385,13 @@ def _is(found: Any, wanted: Any) -> bool:
     return bool(found == wanted) and isinstance(found, bool) == isinstance(wanted, bool)
 
 
-def _compare(rule: Rule, ids: Mapping[str, Collection[int]], relation: Callable[[set[int], set[int]], bool]) -> bool:
+def _compare(rule: Rule, ids: Mapping[str, Collection[int]], relation: Callable[[set[int], list[int]], bool]) -> bool:
     found = {name: numbers(rule, name) for name in ids}
-    return all(shown is not None and relation(set(ids[name]), set(shown)) for name, shown in found.items())
+    return all(shown is not None and relation(set(ids[name]), shown) for name, shown in found.items())
+
+
+def _each_once(wanted: set[int], shown: list[int]) -> bool:
+    return sorted(wanted) == shown
 
 
 def _shown(rule: Rule | None, names: tuple[str, ...]) -> str:

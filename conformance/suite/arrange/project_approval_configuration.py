@@ -88,6 +88,15 @@ class Configuration:
         locked = self.locked() & set(names)
         given(not locked, f"a group may prescribe what the project does: {', '.join(sorted(locked))} are locked")
 
+    def keeps_approvals(self) -> bool:
+        """Tell whether the approval settings of the project show that approvals are kept on push.
+
+        They exclude selective removals beside that, and may be the same settings under other names.
+        """
+        with suppress(Unmet):
+            return of_project(self.caller, self.project).values()[RETAIN]
+        return False
+
     def state(self) -> dict[str, Any]:
         """Return the six settings, and the deprecated number if it is shown."""
         body = self.caller.read(self.path)

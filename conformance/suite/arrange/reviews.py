@@ -380,7 +380,7 @@ def must_leave_the_state(reader: Caller, review: Path, gone: tuple[Any, Any]) ->
 
 
 def must_be_in_the_state_as_listed(reader: Caller, rules: Path) -> None:
-    """Expect that the state shows name, number and approvers of each rule of a merge request as the list does.
+    """Expect that the state shows each rule of a merge request once, with name, number and approvers as in the list.
 
     The state may also show rules of the project, which may have their own numbers.
     """
@@ -395,9 +395,9 @@ def must_be_in_the_state_as_listed(reader: Caller, rules: Path) -> None:
 
     given(bool(in_both()), "the approval state shows none of the listed rules")
     must_become(
-        lambda: [pair for pair in in_both() if pair[0] not in pair[1]],
+        lambda: [(rule, shown) for rule, shown in in_both() if shown.count(rule) != 1],
         lambda differing: not differing,
-        "each rule in the state with name, approvals_required, users and groups as in the list",
+        "each rule in the state once, with name, approvals_required, users and groups as in the list",
     )
 
 

@@ -82,10 +82,29 @@ def rules_put_back(writer: Caller, rules: Path) -> Iterator[None]:
             else:
                 names = made.names | set(before.values())
                 new = now.keys() - before.keys()
-                own = {number for number in new if number in made.numbers or now[number] in names}
-                answers = writer.delete_each(rules, own)
-                if now.keys() - own == before.keys() and all(answer.is_served for answer in answers):
+                own = [number for number in new if number in made.numbers or now[number] in names]
+                are_gone = _deleted(writer, rules, own, is_last=not lists)
+                if now.keys() - set(own) == before.keys() and are_gone:
                     holds_again()
+
+
+#: What was not deleted so far, because other rules may depend on it: by whom, from which list, and which rules.
+_LEFT: PerRun[list[tuple[Caller, Path, list[Any]]]] = PerRun(list)
+
+
+def _deleted(writer: Caller, rules: Path, numbers: list[Any], *, is_last: bool) -> bool:
+    """Delete rules and return whether all are gone; those that are refused are tried again after the last list.
+
+    A service may keep the rule of a project as long as a merge request has a copy of it.
+    """
+    answers, left = writer.delete_each(rules, numbers), _LEFT()
+    refused = [number for number, answer in zip(numbers, answers, strict=True) if answer.exchange.is_refusal]
+    if refused and not is_last:
+        left.append((writer, rules, refused))
+    while is_last and left:
+        caller, others, waiting = left.pop()
+        answers += caller.delete_each(others, waiting)
+    return all(answer.is_served for answer in answers)
 
 
 #: The projects whose settings forbid rules in merge requests, and whether the suite allows them for now.

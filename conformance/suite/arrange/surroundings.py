@@ -129,14 +129,18 @@ def _rule(place: Place, rules: Path) -> Iterator[None]:
         caller.delete(rules / number)
 
 
-@contextmanager
-def _approvals_of_another_merge_request(place: Place) -> Iterator[None]:
-    """Let everybody who may approve have approved another merge request of the project."""
-    merge_request, approvers = _second_merge_request(place), approving(place)
-    with approvals_put_back(Caller.named("maintainer"), merge_request, *approvers):
-        for approver in approvers:
-            approver.post(merge_request / "approve")
-        yield
+def _approvals(project: str, name: str) -> Part:
+    """Let everybody who may approve have approved a merge request."""
+
+    @contextmanager
+    def made(place: Place) -> Iterator[None]:
+        merge_request, approvers = merge_request_path(place.fixture(project), place.fixture(name)), approving(place)
+        with approvals_put_back(Caller.named("maintainer"), merge_request, *approvers):
+            for approver in approvers:
+                approver.post(merge_request / "approve")
+            yield
+
+    return made
 
 
 def _integration(name: str, which: int) -> Part:
@@ -210,8 +214,9 @@ def _named(place: Place) -> dict[str, list[int]]:
 
 
 _RULE, _ENTRY, _INTEGRATION = _project_rule("project"), _entries(PROJECTS, "project", -1), _integration("project", 1)
+_APPROVALS = _approvals("project", "second_merge_request"), _approvals("fuzz_project", "fuzz_merge_request")
 #: Things that a call of another area could hit.
-_AROUND_ALL: tuple[Part, ...] = (_RULE, _ENTRY, _INTEGRATION)
+_AROUND_ALL: tuple[Part, ...] = (_RULE, _ENTRY, _INTEGRATION, *_APPROVALS)
 _RULES = (_RULE, _project_rule("sibling_project"), _rule_of_another_merge_request)
 _AROUND_AREAS: Mapping[str, tuple[Part, ...]] = {
     "job-token-scope": (
@@ -231,8 +236,6 @@ _AROUND_OPERATIONS: Mapping[str, tuple[Part, ...]] = {
     **dict.fromkeys(("createMergeRequestApprovalRule", "createProjectApprovalRule"), (_approvals_kept_on_push,)),
     # Another one than that of the area, which may have been removed with an earlier copy.
     "deleteMergeRequestApprovalRule": (_project_rule("project"),),
-    "unapproveMergeRequest": (_approvals_of_another_merge_request,),
-    "resetMergeRequestApprovals": (_approvals_of_another_merge_request,),
     "disableIntegration": (
         _SIBLINGS := (
             _integration("sibling_project", 0),

@@ -213,8 +213,8 @@ class Answer:
 
     def given_there(self) -> None:
         """Go on after a right but refused call only if serving it is owed: nothing left open explains the refusal."""
-        current_run().absences.require_answer(self.exchange)
         _require_number_to_be_taken(self.exchange)
+        current_run().absences.require_answer(self.exchange)
 
     @property
     def actor(self) -> str:
