@@ -27,7 +27,7 @@ from conformance.suite.expectations import (
 from conformance.suite.load import at_once, in_turns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from conformance.suite import Fixture
 
@@ -119,9 +119,11 @@ def test_everything_optional_may_be_sent_as_well(owner: Caller, project: Fixture
         # The content below the cursor was accepted before; it may be sent with either intent.
         below = {**FILE, "content_below_cursor": "\n"}
         answers.append(complete(owner, intent="generation", current_file=below).must_be(200))
-    with verifies("code-completion.request.project-path.is-optional"):
-        paths = (given_field(project, "path", str), *deep_paths_with_completions(owner))
+    with verifies("code-completion.request.project-path.is-optional", go_on=True):
+        own, paths = given_field(project, "path", str), paths_with_completions(owner, project)
         answers += [complete(owner, project_path=path).must_be(200) for path in paths]
+        if not paths:  # nobody knows whether the project has any
+            answers.append(complete(owner, project_path=own).given_served().must_be(200))
     with verifies("code-completion.result.choices", go_on=True):
         # What the first answer is may differ from those that follow.
         for answer in answers:
@@ -132,10 +134,24 @@ def test_everything_optional_may_be_sent_as_well(owner: Caller, project: Fixture
             must_count_seconds(answer)
 
 
-def deep_paths_with_completions(caller: Caller) -> list[str]:
-    """Return the path of a project in several groups, if it has completions: for one without, they may be refused."""
-    deep = [str(one.get("path") or "") for one in current_run().profile.fixtures.get("subgroup_project", ())[:1]]
-    return [path for path in deep if path and check(caller, path).is_served]
+def paths_with_completions(caller: Caller, project: Fixture) -> list[str]:
+    """Return the paths of a project and of one in several groups, as far as they have completions, or of another one.
+
+    For a project without completions, they may be refused.
+    """
+
+    def having_some(projects: Sequence[Fixture]) -> list[str]:
+        paths = [str(one.get("path") or "") for one in projects]
+        return [path for path in paths if path and check(caller, path).is_served]
+
+    deep = current_run().profile.fixtures.get("subgroup_project", ())[:1]
+    return having_some((project, *deep)) or having_some(enabled_projects())[:1]
+
+
+def enabled_projects() -> list[Fixture]:
+    """Return the projects of the profile that have completions."""
+    fixtures = current_run().profile.fixtures
+    return [one for name in ("enabled_project", "group_enabled_project") for one in fixtures.get(name, ())]
 
 
 @pytest.mark.usefixtures("completes")
@@ -337,9 +353,7 @@ def paths_of_no_project(path: str) -> list[str]:
         *([f"{around}/{last[0]}_{last[2:]}"] if last[1:2].isalnum() else []),
     ]
     groups = [one.get("path") for one in fixtures.get("subgroup", ())[:1]]
-    enabled = [
-        one.get("path") for name in ("enabled_project", "group_enabled_project") for one in fixtures.get(name, ())
-    ]
+    enabled = [one.get("path") for one in enabled_projects()]
     # That a group has completions says nothing about projects that do not exist in it.
     beside = [f"{str(found).rpartition('/')[0]}/conformance-none" for found in enabled if "/" in str(found)]
     return [*near, *filter(None, groups), *beside]
@@ -382,8 +396,10 @@ def test_a_readable_project_has_completions_or_has_none(maintainer: Caller, proj
     observe("code-completion.enabled.answer-without-the-feature", f"{service} answers the check with {answer.status}")
     given_that_the_check_tells_apart(maintainer)
     with verifies("code-completion.enabled.answers"):
-        offered = has_feature or answer.status != 404 or knows_a_public_project(maintainer)
-        given(offered, "the check answers 404 for each project, so there seems to be no code completion")
+        # Without the feature, the check may be missing, or nobody be entitled to ask.
+        says_nothing = answer.exchange.is_refusal and answer.status != HTTPStatus.FORBIDDEN and not has_feature
+        offered = not says_nothing or knows_a_public_project(maintainer)
+        given(offered, f"the check answers {answer.status} for each project, so there seems to be no code completion")
         answer.must_be(200, 403)
         known = current_run().profile.fixtures
         for other in (*known.get("subgroup_project", ())[:1], *known.get("personal_project", ())[:1]):
