@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from urllib.parse import quote
 import pytest
 
 from conformance.suite.arrange.code_completion import CHECK, COMPLETIONS, FILE, UNKNOWN_PATH, completion
-from conformance.suite.context import current_run
+from conformance.suite.context import Unmet, current_run
 from conformance.suite.derived import administrators, caller_named, is_known
 from conformance.suite.expectations import (
     Answer,
@@ -115,15 +116,21 @@ def test_everything_optional_may_be_sent_as_well(owner: Caller, project: Fixture
         complete(owner, current_file={**FILE, "content_below_cursor": "\r\n# Grüße\r\n"}).must_be(200)
     with verifies("code-completion.request.intent.may-be-completion", go_on=True):
         answers.append(complete(owner, intent="completion").must_be(200))
+    below = {**FILE, "content_below_cursor": "\n"}
     with verifies("code-completion.request.intent.may-be-generation", go_on=True):
         # The content below the cursor was accepted before; it may be sent with either intent.
-        below = {**FILE, "content_below_cursor": "\n"}
         answers.append(complete(owner, intent="generation", current_file=below).must_be(200))
+    paths = paths_with_completions(owner, project)
     with verifies("code-completion.request.project-path.is-optional", go_on=True):
-        own, paths = given_field(project, "path", str), paths_with_completions(owner, project)
+        own = given_field(project, "path", str)
         answers += [complete(owner, project_path=path).must_be(200) for path in paths]
         if not paths:  # nobody knows whether the project has any
             answers.append(complete(owner, project_path=own).given_served().must_be(200))
+    named = {"project_path": paths[0]} if paths else {}
+    together = complete(owner, intent="generation", stream=False, current_file=below, **named)
+    with verifies("code-completion.completion.answered", "code-completion.stream.off", go_on=True):
+        must_be_a_result(together)
+        answers.append(together)
     with verifies("code-completion.result.choices", go_on=True):
         # What the first answer is may differ from those that follow.
         for answer in answers:
@@ -142,7 +149,9 @@ def paths_with_completions(caller: Caller, project: Fixture) -> list[str]:
 
     def having_some(projects: Sequence[Fixture]) -> list[str]:
         paths = [str(one.get("path") or "") for one in projects]
-        return [path for path in paths if path and check(caller, path).is_served]
+        with suppress(Unmet):  # a target may lack the check
+            return [path for path in paths if path and check(caller, path).is_served]
+        return []
 
     deep = current_run().profile.fixtures.get("subgroup_project", ())[:1]
     return having_some((project, *deep)) or having_some(enabled_projects())[:1]
@@ -159,14 +168,16 @@ def test_a_completion_comes_whole_or_in_pieces(owner: Caller) -> None:
     """When streamed, the form of the answer is up to the service, but it must answer."""
     with verifies("code-completion.stream.off"):
         must_be_a_result(complete(owner, stream=False))
-    for _ in range(2):  # whichever of them comes first
-        whole, streamed = at_once(partial(complete, owner), partial(complete, owner, stream=True))
+    pieces = []
+    for beside in ({}, {"intent": "completion"}):  # whichever of both comes first
+        whole, streamed = at_once(partial(complete, owner), partial(complete, owner, stream=True, **beside))
+        pieces.append(streamed)
         with verifies("code-completion.stream.off", go_on=True):
             must_be_a_result(whole)
     with verifies("code-completion.stream.on"):
-        streamed.must_be(200)
-        complete(owner, stream=True, intent="generation").must_be(200)
-    observe("code-completion.stream.form", f"a streamed completion is {form_of(streamed)}")
+        for streamed in (*pieces, complete(owner, stream=True, intent="generation")):
+            streamed.must_be(200)
+    observe("code-completion.stream.form", f"a streamed completion is {form_of(pieces[0])}")
 
 
 def form_of(answer: Answer) -> str:
