@@ -18,10 +18,12 @@ from conformance.reference.errors import InvalidError, NotFoundError, RejectedEr
 if TYPE_CHECKING:
     from conformance.reference import Service
     from conformance.reference.presenters import Json
+    from conformance.reference.world import Fixture
 
 _MASK = "********"
 _ISSUES_URL = "issues_url"
 _HEARD_PORT = 6659
+_PUSHES = "push_events"
 
 
 def drops_unfit_settings(service: Service) -> None:
@@ -324,6 +326,31 @@ def couples_confidential_flags(service: Service) -> None:
     integrations.set_up = coupled
 
 
+def knows_pushes_alone(service: Service) -> None:
+    """Leave integrations the event of a push, where they have it, and refuse to set them up without any event."""
+    integrations, fixtures = service.integrations, service.world.fixtures
+    kind_of, set_up = integrations.kind, integrations.set_up
+
+    def with_one_event(slug: str) -> Any:
+        kind = kind_of(slug)
+        return replace(kind, events=(_PUSHES,)) if _PUSHES in kind.events else kind
+
+    def with_an_event(project: Any, kind: Any, values: Any, *, active: bool | None = None) -> Any:
+        if kind.events == (_PUSHES,) and values.get(_PUSHES) is False:
+            raise RejectedError("tells of nothing", parameter=_PUSHES)
+        return set_up(project, kind, values, active=active)
+
+    def told(fixture: Fixture) -> Fixture:
+        events = fixture.extra.get("events")
+        has_it = isinstance(events, list | tuple) and _PUSHES in events
+        return replace(fixture, extra={**fixture.extra, "events": [_PUSHES]}) if has_it else fixture
+
+    for name, found in fixtures.items():
+        fixtures[name] = tuple(map(told, found)) if isinstance(found, tuple) else told(found)
+    integrations.kind = with_one_event
+    integrations.set_up = with_an_event
+
+
 _PLAIN = Choices()
 
 VARIANTS = (
@@ -398,6 +425,11 @@ VARIANTS = (
         "integrations-check-what-they-are-told",
         "Channels, labels and branches that do not exist are refused, and a port that nobody listens at.",
         alterations=(checks_what_it_is_told,),
+    ),
+    Variant(
+        "integrations-of-one-event",
+        "Integrations tell of pushes alone, and are not set up when they would tell of nothing.",
+        alterations=(knows_pushes_alone,),
     ),
     Variant(
         "channels-in-small-letters",

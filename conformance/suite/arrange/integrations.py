@@ -323,15 +323,16 @@ def must_take(
 ) -> None:
     """Expect that a parameter is taken; left open if only a value that the suite made up is refused, and another taken.
 
-    A service may check what it is told with the external system: whether a channel exists, or somebody hears a port.
+    A service may ask somebody whether a channel or a port exists, and refuse an integration of which no event is on.
     """
     name, value = sent
     is_made_up = not isinstance(value, bool) and settings_of(integration).get(name) != value
-    if answer.exchange.is_refusal and is_made_up:
+    tells_nothing = value is False and [*(integration.get("events") or ())] == [name]
+    if answer.exchange.is_refusal and (is_made_up or tells_nothing):
         is_taken = any(set_up(caller, path, integration, **{name: other}).is_served for other in others)
         again = set_up(caller, path, integration, **{name: value}) if is_taken else answer
         only_so = is_taken and again.exchange.is_refusal
-        given(not only_so, f"{slug_of(integration)} takes another {name} than {as_json(value)}, which it may check")
+        given(not only_so, f"{slug_of(integration)} takes another {name} than {as_json(value)}")
     answer.must_be_served()
 
 
