@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from urllib.parse import quote
 import pytest
 
 from conformance.suite.arrange.code_completion import CHECK, COMPLETIONS, FILE, UNKNOWN_PATH, completion
-from conformance.suite.context import current_run
+from conformance.suite.context import Unmet, current_run
 from conformance.suite.derived import administrators, caller_named, is_known
 from conformance.suite.expectations import (
     Answer,
@@ -27,7 +28,7 @@ from conformance.suite.expectations import (
 from conformance.suite.load import at_once, in_turns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from conformance.suite import Fixture
 
@@ -115,13 +116,21 @@ def test_everything_optional_may_be_sent_as_well(owner: Caller, project: Fixture
         complete(owner, current_file={**FILE, "content_below_cursor": "\r\n# Grüße\r\n"}).must_be(200)
     with verifies("code-completion.request.intent.may-be-completion", go_on=True):
         answers.append(complete(owner, intent="completion").must_be(200))
+    below = {**FILE, "content_below_cursor": "\n"}
     with verifies("code-completion.request.intent.may-be-generation", go_on=True):
         # The content below the cursor was accepted before; it may be sent with either intent.
-        below = {**FILE, "content_below_cursor": "\n"}
         answers.append(complete(owner, intent="generation", current_file=below).must_be(200))
-    with verifies("code-completion.request.project-path.is-optional"):
-        paths = (given_field(project, "path", str), *deep_paths_with_completions(owner))
+    paths = paths_with_completions(owner, project)
+    with verifies("code-completion.request.project-path.is-optional", go_on=True):
+        own = given_field(project, "path", str)
         answers += [complete(owner, project_path=path).must_be(200) for path in paths]
+        if not paths:  # nobody knows whether the project has any
+            answers.append(complete(owner, project_path=own).given_served().must_be(200))
+    named = {"project_path": paths[0]} if paths else {}
+    together = complete(owner, intent="generation", stream=False, current_file=below, **named)
+    with verifies("code-completion.completion.answered", "code-completion.stream.off", go_on=True):
+        must_be_a_result(together)
+        answers.append(together)
     with verifies("code-completion.result.choices", go_on=True):
         # What the first answer is may differ from those that follow.
         for answer in answers:
@@ -132,10 +141,26 @@ def test_everything_optional_may_be_sent_as_well(owner: Caller, project: Fixture
             must_count_seconds(answer)
 
 
-def deep_paths_with_completions(caller: Caller) -> list[str]:
-    """Return the path of a project in several groups, if it has completions: for one without, they may be refused."""
-    deep = [str(one.get("path") or "") for one in current_run().profile.fixtures.get("subgroup_project", ())[:1]]
-    return [path for path in deep if path and check(caller, path).is_served]
+def paths_with_completions(caller: Caller, project: Fixture) -> list[str]:
+    """Return the paths of a project and of one in several groups, as far as they have completions, or of another one.
+
+    For a project without completions, they may be refused.
+    """
+
+    def having_some(projects: Sequence[Fixture]) -> list[str]:
+        paths = [str(one.get("path") or "") for one in projects]
+        with suppress(Unmet):  # a target may lack the check
+            return [path for path in paths if path and check(caller, path).is_served]
+        return []
+
+    deep = current_run().profile.fixtures.get("subgroup_project", ())[:1]
+    return having_some((project, *deep)) or having_some(enabled_projects())[:1]
+
+
+def enabled_projects() -> list[Fixture]:
+    """Return the projects of the profile that have completions."""
+    fixtures = current_run().profile.fixtures
+    return [one for name in ("enabled_project", "group_enabled_project") for one in fixtures.get(name, ())]
 
 
 @pytest.mark.usefixtures("completes")
@@ -143,14 +168,16 @@ def test_a_completion_comes_whole_or_in_pieces(owner: Caller) -> None:
     """When streamed, the form of the answer is up to the service, but it must answer."""
     with verifies("code-completion.stream.off"):
         must_be_a_result(complete(owner, stream=False))
-    for _ in range(2):  # whichever of them comes first
-        whole, streamed = at_once(partial(complete, owner), partial(complete, owner, stream=True))
+    pieces = []
+    for beside in ({}, {"intent": "completion"}):  # whichever of both comes first
+        whole, streamed = at_once(partial(complete, owner), partial(complete, owner, stream=True, **beside))
+        pieces.append(streamed)
         with verifies("code-completion.stream.off", go_on=True):
             must_be_a_result(whole)
     with verifies("code-completion.stream.on"):
-        streamed.must_be(200)
-        complete(owner, stream=True, intent="generation").must_be(200)
-    observe("code-completion.stream.form", f"a streamed completion is {form_of(streamed)}")
+        for streamed in (*pieces, complete(owner, stream=True, intent="generation")):
+            streamed.must_be(200)
+    observe("code-completion.stream.form", f"a streamed completion is {form_of(pieces[0])}")
 
 
 def form_of(answer: Answer) -> str:
@@ -337,9 +364,7 @@ def paths_of_no_project(path: str) -> list[str]:
         *([f"{around}/{last[0]}_{last[2:]}"] if last[1:2].isalnum() else []),
     ]
     groups = [one.get("path") for one in fixtures.get("subgroup", ())[:1]]
-    enabled = [
-        one.get("path") for name in ("enabled_project", "group_enabled_project") for one in fixtures.get(name, ())
-    ]
+    enabled = [one.get("path") for one in enabled_projects()]
     # That a group has completions says nothing about projects that do not exist in it.
     beside = [f"{str(found).rpartition('/')[0]}/conformance-none" for found in enabled if "/" in str(found)]
     return [*near, *filter(None, groups), *beside]
@@ -382,8 +407,10 @@ def test_a_readable_project_has_completions_or_has_none(maintainer: Caller, proj
     observe("code-completion.enabled.answer-without-the-feature", f"{service} answers the check with {answer.status}")
     given_that_the_check_tells_apart(maintainer)
     with verifies("code-completion.enabled.answers"):
-        offered = has_feature or answer.status != 404 or knows_a_public_project(maintainer)
-        given(offered, "the check answers 404 for each project, so there seems to be no code completion")
+        # Without the feature, the check may be missing, or nobody be entitled to ask.
+        says_nothing = answer.exchange.is_refusal and answer.status != HTTPStatus.FORBIDDEN and not has_feature
+        offered = not says_nothing or knows_a_public_project(maintainer)
+        given(offered, f"the check answers {answer.status} for each project, so there seems to be no code completion")
         answer.must_be(200, 403)
         known = current_run().profile.fixtures
         for other in (*known.get("subgroup_project", ())[:1], *known.get("personal_project", ())[:1]):

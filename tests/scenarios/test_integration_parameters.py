@@ -19,6 +19,7 @@ from conformance.suite.arrange.integrations import (
     must_not_break_by_the_older_name,
     must_not_garble,
     must_not_show_another,
+    must_take,
     offering,
     older_path,
     set_up,
@@ -257,7 +258,8 @@ def takes(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ..
         answer = set_up(caller, forms[number % 2], integration, **beside, **sent)
         if len(names) > 1 and answer.exchange.is_refusal:
             return False
-        answer.must_be_served()
+        others = [""] if kind.wrong is NO_TEXT else [value for value in kind.right if value != sent[names[0]]]
+        must_take(caller, path, integration, (names[0], sent[names[0]]), answer, *others)
         for name in names:
             of_others = [value for other, value in (beside | sent).items() if other != name and isinstance(value, str)]
             must_not_show_another(caller, path, integration, (name, sent[name]), [*earlier[name], *of_others])

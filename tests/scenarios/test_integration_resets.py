@@ -262,7 +262,7 @@ def test_a_flag_that_is_not_sent_does_not_follow_one_that_is(
         given(len(usual) > 1, f"no two flags of {slug} are shown")
         for place, bit in product(range(len(usual).bit_length()), (0, 1)):
             sent = [name for number, name in enumerate(usual) if number >> place & 1 == bit]
-            free = {*sent, *(f"confidential_{name}" for name in sent)}
+            free = {*sent, *(name for name in usual if name.replace("confidential_", "") in sent)}
             shown = shown_flags(maintainer, path, slug, {**least, **{name: not usual[name] for name in sent}}, flags)
             with verifies("integrations.update.followed"):
                 followed = [name for name in usual if name not in free and shown.get(name, usual[name]) != usual[name]]

@@ -19,6 +19,7 @@ from conformance.suite.arrange.integrations import (
     given_set_up,
     has,
     integrations_path,
+    must_take,
     offering,
     older_path,
     set_up,
@@ -125,7 +126,8 @@ def test_a_change_of_an_integration_shows_in_its_entry(
         with verifies("integrations.update.followed"):
             for wanted in (False, True, False):
                 sent = {**dict.fromkeys(others, not wanted), flag: wanted}
-                set_up(maintainer, path, integration, **sent).must_be_served()
+                answer = set_up(maintainer, path, integration, **sent)
+                must_take(maintainer, path, integration, (flag, wanted), answer, not wanted)
                 maintainer.whole_list(path).must_contain(slug=slug, **{flag: wanted})
         with verifies("integrations.update.same-entry"):
             maintainer.whole_list(path).must_contain_once(slug=slug).must_contain(slug=slug, id=entry.get("id"))

@@ -84,7 +84,7 @@ class Integrations(Model):
         self.start()
         for aliased in (False, True) if self.older else (False,):
             for pushes in (True, False):
-                self.put(0, self.callers[0], pushes=pushes, aliased=aliased)
+                self.put(0, self.callers[not pushes], pushes=pushes, aliased=aliased)
             self.delete(0, self.callers[1], aliased=aliased)
         for place in range(len(self.integrations)):
             self.put(place, self.callers[0], pushes=True, aliased=False)

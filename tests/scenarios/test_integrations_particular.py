@@ -15,6 +15,7 @@ from conformance.suite.arrange.integrations import (
     has,
     has_both_names,
     integrations_path,
+    must_take,
     offering,
     older_path,
     set_up,
@@ -93,7 +94,8 @@ def test_an_installed_chat_app_integration_can_be_changed(
     given(isinstance(before, bool), f"the entry of {slug} does not show push_events")
     try:
         with verifies("integrations.chat-app.updated"):
-            set_up(maintainer, path, installed, push_events=not before).must_be_served()
+            answer = set_up(maintainer, path, installed, push_events=not before)
+            must_take(maintainer, path, installed, ("push_events", not before), answer, before)
             maintainer.whole_list(path).must_contain(slug=slug, push_events=not before)
         elsewhere = integrations_path(maintainer, project)
         control = maintainer.whole_list(elsewhere)

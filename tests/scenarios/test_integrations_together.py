@@ -20,6 +20,7 @@ from conformance.suite.arrange.integrations import (
     given_set_up,
     has,
     integrations_path,
+    is_channel,
     least_settings,
     offering,
     set_up,
@@ -368,10 +369,6 @@ def test_a_change_of_one_integration_leaves_the_others(
     given_set_up(maintainer, path, moving)
     with verifies("integrations.update.leaves-others"):
         maintainer.whole_list(path).must_not_contain(slug=slug_of(resting), after=listed)
-
-
-def is_channel(name: str) -> bool:
-    return name.endswith("channel")
 
 
 def two_values_of_each(pair: tuple[Fixture, Fixture]) -> dict[str, tuple[Any, Any]]:

@@ -126,6 +126,17 @@ def test_a_limit_that_is_off_gives_nobody_a_role(
             developer.patch(switch, off).must_be_refused(beside=again)
 
 
+def test_whoever_may_not_switch_the_limit_off_leaves_it_on(
+    maintainer: Caller, developer: Caller, project: Fixture, switch: Path
+) -> None:
+    """Elsewhere a developer is refused who would switch it on. Whether anybody may switch it off is open from 18.0."""
+    on = maintainer.patch(switch, {"enabled": True}).given_served()
+    limit = partial(limit_of, maintainer, project)
+    given(limit(), "the limit cannot be switched on")
+    with verifies("job-token-scope.authorization.switching-below-maintainer"), unchanged(limit, "the limit"):
+        developer.patch(switch, {"enabled": False}).must_be_refused(beside=on)
+
+
 def off_must_be_shown_or_refused(caller: Caller, path: Path) -> None:
     """Expect that the limit is off after it was switched off, or still on if an installation may enforce it."""
     off = caller.patch(path, {"enabled": False})

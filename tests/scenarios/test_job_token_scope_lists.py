@@ -139,11 +139,12 @@ def test_the_answer_to_an_addition_names_source_and_target(
     project: Fixture,
     targets: tuple[Fixture, ...],
 ) -> None:
-    """The source is a number even when the call names the project by its path."""
+    """The source is a number even when the call names the project by its path; by the owner, if the profile has one."""
     encoded = Path(f"/projects/{project.encoded_path}/job_token_scope") / allowlist.segment
+    other = caller_named("owner") if is_known("owner") else maintainer
     with verifies(names_both):
-        for path, target in ((allowlist.of(project), targets[0]), (encoded, targets[1])):
-            added = maintainer.post(path, allowlist.body(target.id)).given_served()
+        for caller, path, target in ((maintainer, allowlist.of(project), targets[0]), (other, encoded, targets[1])):
+            added = caller.post(path, allowlist.body(target.id)).given_served()
             added.must_hold(source_project_id=project.id, **{allowlist.parameter: target.id})
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.variants.variant import Variant, transform
-from conformance.reference.errors import InvalidError
+from conformance.reference.choices import Choices
+from conformance.reference.errors import InvalidError, RejectedError, StatedError
+from conformance.reference.world import Fixture
 
 if TYPE_CHECKING:
     from conformance.reference import Service
@@ -16,12 +19,13 @@ if TYPE_CHECKING:
 _COMPLETIONS = "POST /code_suggestions/completions"
 _LANGUAGES = (".c", ".go", ".java", ".js", ".py", ".rb", ".rs", ".ts")
 _FEWEST_CHARACTERS = 3
+_CHECKED = ("enabled_project", "disabled_project", "group_enabled_project")
 
 
 def withholds_the_check_of_completions(service: Service) -> None:
     """Put the check whether completions are on behind the same flag, so it is not available."""
     completion = service.code_completion
-    for name in ("enabled_project", "disabled_project", "group_enabled_project"):
+    for name in _CHECKED:
         service.world.fixtures.pop(name)
     check = completion.check
 
@@ -64,6 +68,39 @@ def completes_known_languages(service: Service) -> None:
     completion.read = known
 
 
+def completes_where_it_is_on(service: Service) -> None:
+    """Refuse a completion for a project without completions, as the usual one is; they are on in another project."""
+    completion, world, identities = service.code_completion, service.world, service.identities
+    other = identities.projects[world.one("subgroup_project").id]
+    completion.switch(identities.projects[world.one("project").id], enabled=False)
+    world.fixtures["enabled_project"] = Fixture(other.id, other.full_path)
+    read = completion.read
+
+    def where_it_is_on(parameters: Any) -> Any:
+        wanted = read(parameters)
+        project = identities.find_project(wanted.project_path) if wanted.project_path else None
+        if wanted.project_path and (project is None or not completion.enabled(project)):
+            raise RejectedError("has no completions", parameter="project_path")
+        return wanted
+
+    completion.read = where_it_is_on
+
+
+def entitles_nobody_to_completions(service: Service) -> None:
+    """Answer the check of completions with 401 for each project that there is, because nobody is entitled to any."""
+    completion = service.code_completion
+    for name in _CHECKED:
+        service.world.fixtures.pop(name)
+    check = completion.check
+
+    def for_nobody(caller: Any, path: str) -> None:
+        if service.identities.find_project(path) is None:
+            check(caller, path)
+        raise StatedError(401, "401 Unauthorized")
+
+    completion.check = for_nobody
+
+
 def streams_events(service: Service) -> None:
     """Stream a completion as server-sent events."""
 
@@ -76,6 +113,8 @@ def streams_events(service: Service) -> None:
 
     transform(service, change)
 
+
+_PLAIN = Choices()
 
 VARIANTS = (
     Variant(
@@ -92,5 +131,17 @@ VARIANTS = (
         "completes-known-languages",
         "A completion is refused for a language that is not known, and for less than three characters.",
         alterations=(completes_known_languages,),
+    ),
+    Variant(
+        "completes-where-it-is-on",
+        "A completion for a project without completions is refused, and the usual project has none.",
+        alterations=(completes_where_it_is_on,),
+    ),
+    Variant(
+        "nobody-is-entitled-to-completions",
+        "Without code completion the check answers 401 for each project, because nobody is entitled to any.",
+        replace(_PLAIN, completions_offered=False),
+        features={"code_completion": False},
+        alterations=(entitles_nobody_to_completions,),
     ),
 )

@@ -186,6 +186,20 @@ def exports_once_at_a_time(service: Service) -> None:
     exports.schedule = once
 
 
+def exports_one_group_at_a_time(service: Service) -> None:
+    """Refuse to export a group while the export of any other one is running."""
+    exports = service.group_relations_export
+    schedule = exports.schedule
+
+    def one_at_a_time(group: Any, *, batched: bool) -> None:
+        others = [export for export in exports.exports.values() if export.group_id != group.id]
+        if any(exports.status_of(export) is Status.STARTED for export in others):
+            raise RejectedError("409 Another group is exported")
+        schedule(group, batched=batched)
+
+    exports.schedule = one_at_a_time
+
+
 def exports_only_what_changed(service: Service) -> None:
     """Accept an export without beginning one as long as the finished one holds the same."""
     area = service.group_relations_export
@@ -321,6 +335,12 @@ VARIANTS = (
         "Relations end one after the other, and until the last of them a group is not exported anew.",
         Choices(export_delay_seconds=0.03),
         alterations=(exports_once_at_a_time,),
+    ),
+    Variant(
+        "exports-of-one-group-at-a-time",
+        "No group is exported while another one is.",
+        Choices(export_delay_seconds=0.2),
+        alterations=(exports_one_group_at_a_time,),
     ),
     Variant(
         "exports-begin-later",

@@ -18,9 +18,12 @@ from conformance.reference.errors import InvalidError, NotFoundError, RejectedEr
 if TYPE_CHECKING:
     from conformance.reference import Service
     from conformance.reference.presenters import Json
+    from conformance.reference.world import Fixture
 
 _MASK = "********"
 _ISSUES_URL = "issues_url"
+_HEARD_PORT = 6659
+_PUSHES = "push_events"
 
 
 def drops_unfit_settings(service: Service) -> None:
@@ -283,6 +286,71 @@ def _tidy(name: str, value: Any) -> Any:
     return parts._replace(netloc=parts.netloc.lower(), path=parts.path or "/").geturl()
 
 
+def checks_what_it_is_told(service: Service) -> None:
+    """Refuse channels, labels and branches that do not exist, and a port that nobody listens at."""
+    integrations = service.integrations
+    set_up = integrations.set_up
+
+    def checked(project: Any, kind: Any, values: Any, *, active: bool | None = None) -> Any:
+        for name, value in values.items():
+            is_named = name.endswith("channel") or name in ("labels_to_be_notified", "restrict_to_branch")
+            if (is_named and value) or (name == "server_port" and value != _HEARD_PORT):
+                raise RejectedError("does not exist", parameter=name)
+        return set_up(project, kind, values, active=active)
+
+    integrations.set_up = checked
+
+
+def folds_channels(service: Service) -> None:
+    """Write channels in small letters, as some chats do."""
+    integrations = service.integrations
+    read = integrations.read
+
+    def folded(kind: Any, parameters: Any) -> dict[str, Any]:
+        found = read(kind, parameters).items()
+        return {name: str(value).lower() if value and name.endswith("channel") else value for name, value in found}
+
+    integrations.read = folded
+
+
+def couples_confidential_flags(service: Service) -> None:
+    """Switch the flag for confidential things with the one for all of them, unless it is sent too."""
+    integrations = service.integrations
+    set_up = integrations.set_up
+
+    def coupled(project: Any, kind: Any, values: Any, *, active: bool | None = None) -> Any:
+        all_of = {name: name.replace("confidential_", "") for name in integrations.event_parameters(kind)}
+        gone_with = {name: values[other] for name, other in all_of.items() if other in values}
+        return set_up(project, kind, {**gone_with, **values}, active=active)
+
+    integrations.set_up = coupled
+
+
+def knows_pushes_alone(service: Service) -> None:
+    """Leave integrations the event of a push, where they have it, and refuse to set them up without any event."""
+    integrations, fixtures = service.integrations, service.world.fixtures
+    kind_of, set_up = integrations.kind, integrations.set_up
+
+    def with_one_event(slug: str) -> Any:
+        kind = kind_of(slug)
+        return replace(kind, events=(_PUSHES,)) if _PUSHES in kind.events else kind
+
+    def with_an_event(project: Any, kind: Any, values: Any, *, active: bool | None = None) -> Any:
+        if kind.events == (_PUSHES,) and values.get(_PUSHES) is False:
+            raise RejectedError("tells of nothing", parameter=_PUSHES)
+        return set_up(project, kind, values, active=active)
+
+    def told(fixture: Fixture) -> Fixture:
+        events = fixture.extra.get("events")
+        has_it = isinstance(events, list | tuple) and _PUSHES in events
+        return replace(fixture, extra={**fixture.extra, "events": [_PUSHES]}) if has_it else fixture
+
+    for name, found in fixtures.items():
+        fixtures[name] = tuple(map(told, found)) if isinstance(found, tuple) else told(found)
+    integrations.kind = with_one_event
+    integrations.set_up = with_an_event
+
+
 _PLAIN = Choices()
 
 VARIANTS = (
@@ -352,6 +420,21 @@ VARIANTS = (
         "flags-of-other-events",
         "Flags of events that an integration does not know have any value.",
         alterations=(fixes_flags_of_other_events,),
+    ),
+    Variant(
+        "integrations-check-what-they-are-told",
+        "Channels, labels and branches that do not exist are refused, and a port that nobody listens at.",
+        alterations=(checks_what_it_is_told,),
+    ),
+    Variant(
+        "integrations-of-one-event",
+        "Integrations tell of pushes alone, and are not set up when they would tell of nothing.",
+        alterations=(knows_pushes_alone,),
+    ),
+    Variant(
+        "channels-in-small-letters",
+        "Channels are kept in small letters, and flags for confidential things go with those for all.",
+        alterations=(folds_channels, couples_confidential_flags),
     ),
     Variant(
         "texts-are-tidied",

@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from conformance.proof.variants.variant import Variant, transform
 from conformance.reference.choices import Choices, TimestampStyle
 
@@ -68,7 +70,36 @@ def writes_moments_by_machine(service: Service) -> None:
     def written(moment: datetime) -> str:
         return moment.astimezone(timezone(timedelta(hours=next(hours)))).isoformat(timespec=next(digits))
 
-    service.present.timestamp = written
+    present = service.present
+    present.timestamp = written
+    limited = present.limited_project
+
+    def shown_anew(project: Any) -> dict[str, Any]:
+        present.timestamp = present.timestamp  # then the entry of a project is written anew, and not remembered
+        return dict(limited(project))
+
+    present.limited_project = shown_anew
+    present.limited_project_text = lambda project: orjson.dumps(shown_anew(project))
+
+
+def names_machines_in_addresses(service: Service) -> None:
+    """Let several machines answer in turn, each with its own name in all addresses."""
+    web = service.choices.web_url
+    hosts = itertools.cycle((web, "https://one.example.com", "https://two.example.com:8443"))
+
+    def change(_: Route, __: Request, answer: Response) -> None:
+        if answer.has_content:
+            answer.content = _at_host(answer.content, web, next(hosts))
+
+    transform(service, change)
+
+
+def _at_host(value: object, usual: str, host: str) -> object:
+    if isinstance(value, dict):
+        return {name: _at_host(inner, usual, host) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_at_host(inner, usual, host) for inner in value]
+    return host + value.removeprefix(usual) if isinstance(value, str) and value.startswith(usual) else value
 
 
 def writes_dates_with_a_comma(service: Service) -> None:
@@ -139,6 +170,11 @@ VARIANTS = (
         "addresses-of-ipv6",
         "Addresses have a number of IPv6 for their host.",
         replace(_PLAIN, web_url="http://[2001:db8::17]:8080/base"),
+    ),
+    Variant(
+        "addresses-by-machine",
+        "Several machines answer in turn, each with its own name in all addresses.",
+        alterations=(names_machines_in_addresses,),
     ),
     Variant(
         "lives-in-another-time",

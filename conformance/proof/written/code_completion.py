@@ -118,6 +118,32 @@ def streams_by_default(service: Service) -> None:
     service.routes.change(COMPLETE, handler=streaming)
 
 
+@fault("code-completion.completion.answered")
+def some_of_what_is_optional_excludes_the_rest(service: Service) -> None:
+    """A completion with both an intent and project_path is refused."""
+    demanding(service, lambda wanted: wanted.intent is not None and wanted.project_path is not None)
+
+
+@fault("code-completion.stream.on")
+def completion_is_no_intent_of_a_stream(service: Service) -> None:
+    """A streamed completion with the intent completion is refused."""
+    demanding(service, lambda wanted: wanted.stream and wanted.intent == "completion")
+
+
+@fault("code-completion.stream.off")
+def generations_are_always_streamed(service: Service) -> None:
+    """With the intent generation the response is streamed, although stream is false."""
+    handle = service.routes.get(COMPLETE).handler
+
+    def streaming(request: Request) -> Response:
+        wanted = sent(request)
+        if wanted.get("intent") == "generation" and wanted.get("stream") is False:
+            return Response(chunks=(b"return ", b"value"), media_type="text/plain")
+        return handle(request)
+
+    service.routes.change(COMPLETE, handler=streaming)
+
+
 MENDED: dict[str, Any] = {
     "current-file.is-required": lambda body: {"current_file": {"file_name": "a", "content_above_cursor": "b"}, **body},
     "current-file.is-object": lambda body: (

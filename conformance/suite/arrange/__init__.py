@@ -32,6 +32,7 @@ from conformance.suite.context import NotTested, Unmet, current_run, current_tes
 from conformance.suite.exceptions import require_in
 from conformance.suite.expectations import Answer, Caller
 from conformance.suite.expectations.words import given, settles
+from conformance.suite.per_run import PerRun
 from conformance.target.ownership import UNUSED_ID
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ __all__ = [
 _UNKNOWN: Mapping[str, Mapping[str, str]] = read_yaml(Path(__file__).with_name("unknown.yaml"))
 #: Actors with a role in the fixtures of the stories. For other fixtures they may have none.
 _AT_HOME = frozenset({"project_bot", "group_bot"})
+#: The operations that went on being refused while other work was waited for.
+_REFUSED_IN_VAIN: PerRun[set[str]] = PerRun(set)
 
 
 @cache
@@ -146,7 +149,7 @@ class Arranged:
                 self._stood = taken, self.state()
         before = self._stood[1] if self._stood is not None and self._stood[0] == taken else None
         self._was_busy = self.request_example.is_busy(self.keeper, self.place)
-        answer = call.sent_by(caller, headers)
+        answer = self._when_idle(call, caller, headers)
         if before and answer.is_served:
             with suppress(Unmet, NotTested):
                 if self.state() == before:
@@ -154,6 +157,23 @@ class Arranged:
         if self.request_example.stays and answer.is_served:
             current_run().learnt.made_for_good[self.operation.id, call.path, caller.name] = answer.exchange
         return answer
+
+    def _when_idle(self, call: Prepared, caller: Caller, headers: Mapping[str, str] | None) -> Answer:
+        """Send a call; again while it is refused, if it is right and the target may be at work on others.
+
+        After one wait in vain in this run, it is not waited for again.
+        """
+        answers, in_vain = [call.sent_by(caller, headers)], _REFUSED_IN_VAIN()
+
+        def is_taken() -> bool:
+            answers.append(call.sent_by(caller, headers))
+            return not answers[-1].exchange.is_refusal
+
+        seconds = 0 if self.operation.id in in_vain else self.request_example.busy_seconds
+        is_right = caller.name in self.operation.served
+        if seconds and is_right and answers[0].exchange.is_refusal and not settles(is_taken, seconds):
+            in_vain.add(self.operation.id)
+        return answers[-1]
 
     def given_idle(self, answer: Answer) -> None:
         """Go on only if the last answer is no refusal that work on an earlier call may be the reason of."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from conformance.results.record import Reason
 from conformance.suite.absences import OperationAbsent
+from conformance.suite.accepted import DONE_WITHIN_SECONDS
 from conformance.suite.arrange.export_entries import FINISHED
 from conformance.suite.arrange.exports import Export, export_of
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values
@@ -93,6 +94,7 @@ AREA = Area(
             before=_in_one_piece,
             state=lambda caller, place: _export(caller, place).marks(),
             is_busy=lambda caller, place: _export(caller, place).is_running(),
+            busy_seconds=DONE_WITHIN_SECONDS,
         ),
         "getGroupRelationsExportStatus": RequestExample(before=_exported),
         "downloadGroupRelationsExport": RequestExample(before=_downloadable, query=_file),

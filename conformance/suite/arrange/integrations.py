@@ -172,6 +172,11 @@ def offering(integrations: Sequence[Fixture], *names: str) -> Fixture:
     return found[0]
 
 
+def is_channel(name: str) -> bool:
+    """Tell whether a parameter names a channel: the default one, or that of a kind of events."""
+    return name.endswith("channel")
+
+
 def distinctive(integration: Fixture) -> tuple[str, str]:
     """Return an optional parameter with a value that reading shows; raise NotTested when the profile gives none."""
     return given_field(integration, "distinctive_name", str), given_field(integration, "distinctive_value", str)
@@ -275,15 +280,16 @@ def must_not_show_another(
     """Expect that an accepted value is the one that is shown, if any; `taken` is the parameter's name and value.
 
     Secrets may be masked or left out. So a text is surely wrong only if it is an older value, the value of another
-    parameter, the same text in other case, or of a list the first item, or the items without their commas; or blank,
-    if the profile says that it is shown. A flag that is off may be shown as nothing, and the certificate check of the
-    integration that always checks may stay true.
+    parameter, the same text in other case unless it is a channel, or of a list the first item, or the items without
+    their commas; or blank, if the profile says that it is shown. A flag that is off may be shown as nothing, and the
+    certificate check of the integration that always checks may stay true.
     """
     slug, (name, value) = slug_of(integration), taken
 
     def is_recased(other: Any) -> bool:
-        """Tell whether a text comes back in upper or lower case; host names have no case."""
-        are_texts = isinstance(other, str) and isinstance(value, str) and not {":", "@"} & {*value}
+        """Tell whether a text comes back in upper or lower case; host names, and channels of some chats, have none."""
+        has_no_case = is_channel(name) or (isinstance(value, str) and bool({":", "@"} & {*value}))
+        are_texts = isinstance(other, str) and isinstance(value, str) and not has_no_case
         return are_texts and other != value and other.casefold() == value.casefold()
 
     is_list = isinstance(value, str) and "," in value
@@ -310,6 +316,24 @@ def must_not_show_another(
     must_settle(
         lambda: not others(), f"{name} = {as_json(value)}, if it is shown", lambda: f"{name} = {as_json(others())}"
     )
+
+
+def must_take(
+    caller: Caller, path: Path, integration: Fixture, sent: tuple[str, Any], answer: Answer, *others: Any
+) -> None:
+    """Expect that a parameter is taken; left open if only a value that the suite made up is refused, and another taken.
+
+    A service may ask somebody whether a channel or a port exists, and refuse an integration of which no event is on.
+    """
+    name, value = sent
+    is_made_up = not isinstance(value, bool) and settings_of(integration).get(name) != value
+    tells_nothing = value is False and [*(integration.get("events") or ())] == [name]
+    if answer.exchange.is_refusal and (is_made_up or tells_nothing):
+        is_taken = any(set_up(caller, path, integration, **{name: other}).is_served for other in others)
+        again = set_up(caller, path, integration, **{name: value}) if is_taken else answer
+        only_so = is_taken and again.exchange.is_refusal
+        given(not only_so, f"{slug_of(integration)} takes another {name} than {as_json(value)}")
+    answer.must_be_served()
 
 
 def must_not_garble(caller: Caller, path: Path, integration: Fixture, names: Sequence[str]) -> None:

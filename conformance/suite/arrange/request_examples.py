@@ -94,6 +94,8 @@ class RequestExample:
     """Reads the state that a refused call must not change; not needed for operations that only read."""
     is_busy: Callable[[Caller, Place], bool] = lambda _, __: False
     """Tells whether the target is at work on an earlier call, and so may refuse one that is right."""
+    busy_seconds: float = 0
+    """How long the target may refuse a right call because of other work, such as the export of another group."""
     takes_seconds: float = 0
     """How long the effect of a served call may take in the background."""
     stays: bool = False
