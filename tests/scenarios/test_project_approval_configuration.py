@@ -182,8 +182,8 @@ def test_each_setting_changes_alone_and_stays_changed(configuration: Configurati
         with verifies("project-approval-configuration.change.leaves-unsent", go_on=True):
             others = {other: shown for other, shown in expected.items() if other != name}
             answer.must_hold(**others)
-            configuration.change(**{name: value})  # the value that it has already
             configuration.must_hold(**others)
+            configuration.change(**{name: value})  # the value that it has already, which the next one finds
 
 
 def test_a_change_leaves_the_project_beside_it(configuration: Configuration) -> None:
