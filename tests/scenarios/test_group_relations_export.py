@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from conformance.suite.accepted import DONE_WITHIN_SECONDS
 from conformance.suite.arrange import UNUSED_ID
-from conformance.suite.arrange.export_entries import FAILED, FINISHED, STARTED, marks_in
+from conformance.suite.arrange.export_entries import FAILED, FINISHED, STARTED, entries_in, marks_in
 from conformance.suite.arrange.export_files import given_its_objects, missing_in, must_hold_once
 from conformance.suite.arrange.exports import Export, export_of
 from conformance.suite.context import Unmet, current_run
@@ -130,6 +130,12 @@ def test_an_export_of_one_group_starts_none_of_another(export: Export, foreign_e
     ):
         anew = not export.is_batched()
         export.ended_anew(*export.begun_anew(batched=anew), batched=anew)
+    left_to_others("group-relations-export.status.filtered")  # unless nothing of the other group was exported
+    alone = foreign_export.caller.get(foreign_export.path / "status", relation=export.relation)
+    if alone.is_served and not foreign_export.entries():
+        with verifies("group-relations-export.status.filtered"):
+            found = entries_in(alone.json)
+            must(not found, "no entry of a group of which nothing was exported", as_json(found), alone.exchange)
 
 
 def test_the_export_of_a_group_leaves_the_file_of_a_group_inside_it(

@@ -150,6 +150,7 @@ def test_the_batches_of_a_relation_hold_together_what_its_file_holds(export: Exp
         twice = [line for line, count in Counter(held).items() if count > 1]
         must(not twice, "each object in one batch", f"{len(twice)} of them in more than one, such as {twice[:1]}")
 
+    left_to_others("group-relations-export.download.is-of-its-relation")  # unless another one comes in batches
     for other, lines in list(of_others.items())[:MOST_SHARING]:
         with suppress(Unmet):  # another relation may not be exported in batches
             of_other = replace(export, relation=other)
@@ -157,6 +158,11 @@ def test_the_batches_of_a_relation_hold_together_what_its_file_holds(export: Exp
             if Counter(line for batch in batches for line in batch) != Counter(lines):
                 batches = batch_files(of_other)  # the data may come from two exports
             counted = Counter(line for batch in batches for line in batch)
+            with verifies("group-relations-export.download.is-of-its-relation", go_on=True):
+                strange = (counted.keys() & {*held}) - lines
+                must(
+                    not strange, f"no object of {export.relation} in the batches of {other}", f"{len(strange)} of them"
+                )
             with verifies("group-relations-export.download.batches-share-no-object", go_on=True):
                 twice = [line for line in lines if counted[line] > 1]
                 must(not twice, f"each object of {other} in one batch", f"{twice[:1]} in two of them")

@@ -11,6 +11,7 @@ from conformance.proof.tampering import altering, around, beforehand, handling, 
 
 if TYPE_CHECKING:
     from conformance.reference import Service
+    from conformance.reference.http import Request
 
 
 @fault("group-relations-export.schedule.unbatched")
@@ -147,3 +148,37 @@ def relations_are_looked_up_by_their_beginning(service: Service) -> None:
             response.content = [area.present(export) for export in alike]
 
     altering(service, "GET /groups/:id/export_relations/status", alter)
+
+
+@fault("group-relations-export.status.filtered")
+def the_status_of_one_relation_is_that_of_any_group(service: Service) -> None:
+    """Asked for one relation, the status shows the latest export of it, of whichever group."""
+    exports = service.group_relations_export
+
+    def make(handler: Any) -> Any:
+        def of_any(request: Request) -> Any:
+            relation = request.parameters.optional_string("relation")
+            found = [export for export in exports.exports.values() if export.relation == relation]
+            latest = sorted(found, key=lambda export: export.started)[-1:]
+            return request.collection(latest, exports.present) if latest else handler(request)
+
+        return of_any
+
+    handling(service, "GET /groups/:id/export_relations/status", make)
+
+
+@fault("group-relations-export.download.is-of-its-relation")
+def batches_of_every_relation_are_those_of_labels(service: Service) -> None:
+    """Each batch holds as many objects as it should, and they are labels in the batches of every relation."""
+    exports = service.group_relations_export
+    batch = exports.batch
+
+    def of_labels(export: Any, number: int) -> Any:
+        own = batch(export, number)
+        labels = exports.exports.get((export.group_id, "labels"))
+        if labels is None or export.relation == "labels":
+            return own
+        before = exports.service.choices.export_batch_size * (number - 1)
+        return (labels.lines * (before + len(own)))[before : before + len(own)]
+
+    exports.batch = of_labels  # type: ignore[method-assign] # that is what a fault does

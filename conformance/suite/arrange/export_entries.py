@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from conformance.http.bodies import records_of
+from conformance.suite.expectations import whole_number
 from conformance.suite.moments import Moment
 
 if TYPE_CHECKING:
@@ -26,6 +28,11 @@ _PART_OF_A_SECOND = re.compile(r"\d\d[.,]\d*[1-9]")
 def has_ended(entry: Mapping[str, Any]) -> bool:
     """Tell whether an entry of the status belongs to a relation that is exported, or whose export failed."""
     return entry.get("status") in (FINISHED, FAILED)
+
+
+def entries_in(status: object) -> list[Entry]:
+    """Return the entries of a status that have a state; the status of one relation may be one entry, and no array."""
+    return [entry for entry in records_of(status) if whole_number(entry.get("status")) is not None]
 
 
 def marks_in(entries: Iterable[Entry]) -> Marks:

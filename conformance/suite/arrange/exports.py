@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from conformance.http.bodies import records_of
-from conformance.suite.arrange.export_entries import FAILED, FINISHED, has_ended, is_told_in_seconds, marks_in
+from conformance.suite.arrange.export_entries import (
+    FAILED,
+    FINISHED,
+    entries_in,
+    has_ended,
+    is_told_in_seconds,
+    marks_in,
+)
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, eventually, given, group_path, whole_number
 from conformance.suite.expectations.listings import SHORTEST_PAGE
@@ -158,7 +165,7 @@ class Export:
         given(isinstance(body, list), f"GET {self.path}/status did not answer an array")
         if self.relation and len(body) >= SHORTEST_PAGE and self.relation not in marks_in(records_of(body)):
             body = [*body, *self._asked_for_alone()]
-        found = [entry for entry in records_of(body) if whole_number(entry.get("status")) is not None]
+        found = entries_in(body)
         self._seen.tells_seconds |= is_told_in_seconds(found)
         self._seen.ended |= {str(entry.get("relation")) for entry in found if has_ended(entry)}
         if self._seen.times_move:
