@@ -24,6 +24,7 @@ from conformance.suite.exceptions import MisuseError, NotTested, Unmet, Violatio
 from conformance.suite.history import CallHistory
 from conformance.suite.known_reads import KnownReads
 from conformance.suite.latencies import Latencies
+from conformance.suite.lowered_numbers import LoweredNumbers
 from conformance.suite.origins import Origins
 from conformance.suite.served_reads import ServedReads
 from conformance.suite.shown_records import ShownRecords
@@ -134,6 +135,8 @@ class Run:
         self.origins = Origins()
         """Names the values of the profile that may have caused a failure."""
         self.learnt = Learnt()
+        self.numbers = LoweredNumbers()
+        """Whether rules require no more approvals than they have possible approvers."""
         self._know(profile)
         self._listen(writes_anywhere=writes_anywhere)
 
@@ -259,6 +262,8 @@ class TestContext:
     """Whether a violation was recorded before the first call without an answer."""
     calls_at_once: bool = False
     """Whether it made calls at the same moment, so that its result may depend on which came first."""
+    was_lowered: bool = False
+    """Whether a rule showed fewer approvals than it was sent with: as many as it has possible approvers."""
     is_unjudged: bool = False
     """True while many calls run at once: then the sender validates them, in its own order."""
     _thread: int = field(default_factory=threading.get_ident)
@@ -351,6 +356,7 @@ class TestContext:
         """Remember an exchange of this test, and compare its answer with the contract."""
         undone = self.run.deletions.contradicted_by(exchange)
         with self._lock:
+            self.was_lowered |= self.run.numbers.see(exchange)
             is_unjudged = self.is_unjudged or _ASIDE.get()
             was_answered = self.history.unanswered is None
             self.history.add(exchange, keep=not is_unjudged)

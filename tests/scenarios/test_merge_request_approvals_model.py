@@ -14,6 +14,7 @@ from conformance.suite.arrange.reviews import (
     RESET_SECONDS,
     approvals_put_back,
     approvers_of,
+    as_owed,
     created,
     essences,
     fresh_name,
@@ -246,8 +247,9 @@ class Rules(Model):
 
     def make(self, who: int, place: int, sent: dict[str, Any]) -> None:
         self.go_on_at(place)
-        made = rule_in(self.callers[who].post(self.lists[place], sent))["id"]
-        self.model[place][made] = as_essence(sent)
+        answer = self.callers[who].post(self.lists[place], sent)
+        made = rule_in(answer)["id"]
+        self.model[place][made] = as_essence(as_owed(sent, answer))
         self.own[place].append(made)
         self.compare(
             place,
@@ -266,8 +268,8 @@ class Rules(Model):
 
     def change(self, who: int, place: int, target: int, sent: dict[str, Any]) -> None:
         self.go_on_at(place)
-        self.callers[who].put(self.lists[place] / target, sent).given_served()
-        self.model[place][target] = as_essence(sent)
+        answer = self.callers[who].put(self.lists[place] / target, sent)
+        self.model[place][target] = as_essence(as_owed(sent, answer))
         values = (
             "merge-request-approvals.rules.update.approvals-required",
             "merge-request-approvals.rules.update.name",

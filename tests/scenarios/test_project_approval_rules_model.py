@@ -10,7 +10,7 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from conformance.fuzzing.models import Model, explore
 from conformance.suite.arrange.approval_rules import standings, standings_when
-from conformance.suite.arrange.reviews import fresh_name, rule_in, user_id
+from conformance.suite.arrange.reviews import as_owed, fresh_name, rule_in, user_id
 from conformance.suite.expectations import Caller, Path, as_json, must, must_be_as_before, named_otherwise, verifies
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ class ProjectApprovalRules(Model):
     @rule(number=NUMBERS, users=SOME_OF_PAIR, groups=st.none() | SOME_OF_PAIR, who=PAIR)
     def create(self, number: int, users: list[int], groups: list[int] | None, who: int) -> None:
         body = self.body(number, users, groups)
-        made = rule_in(self.callers[who].post(self.path, body))["id"]
+        answer = self.callers[who].post(self.path, body)
+        made, body = rule_in(answer)["id"], as_owed(body, answer)
         self.made.append(made)
         now = standings_when(self.callers[0], self.shown, lambda rules: made in rules)
         with verifies("project-approval-rules.create.listed"):
@@ -90,7 +91,7 @@ class ProjectApprovalRules(Model):
     def change(self, place: int, number: int, users: list[int], groups: list[int], who: int) -> None:
         changed = self.made[place % len(self.made)]
         body = self.body(number, users, groups)
-        self.callers[who].put(self.path / changed, body).given_served()
+        body = as_owed(body, self.callers[who].put(self.path / changed, body))
         now = standings_when(
             self.callers[0], self.shown, lambda rules: rules.get(changed, {}).get("name") == body["name"]
         )

@@ -200,6 +200,21 @@ def _takes_at_most(service: Service, most: Callable[[Any], int]) -> None:
     rules.require_possible = require_possible
 
 
+def lowers_numbers_to_approvers(service: Service) -> None:
+    """Store the number of possible approvers where a rule was to require more approvals than that."""
+    rules = service.approval_rules
+    add, update = rules.add_rule, rules.update_rule
+
+    def lowered(rule: Any) -> Any:
+        most = len(rules.eligible_approvers(rule)) if rule.users or rule.groups else 0
+        if most and rule.approvals_required > most:
+            rules.rules[rule.id] = replace(rule, approvals_required=most)
+        return rules.rules[rule.id]
+
+    rules.add_rule = lambda candidate: lowered(add(candidate))
+    rules.update_rule = lambda *wanted: lowered(update(*wanted))
+
+
 def keeps_branches_of_rules_for_all(service: Service) -> None:
     """Show the branches that were sent for a rule that applies to all of them, although they have no effect."""
     rules = service.approval_rules
@@ -312,6 +327,11 @@ VARIANTS = (
         "A rule asks for no more approvals than there are users whose approval it counts; others get a 404.",
         replace(_PLAIN, rejected_code=404),
         alterations=(takes_no_more_approvals_than_approvers,),
+    ),
+    Variant(
+        "approvals-out-of-reach-are-lowered",
+        "A rule that was to require more approvals than it has possible approvers requires as many as these.",
+        alterations=(lowers_numbers_to_approvers,),
     ),
     Variant(
         "group-rules-are-replaced",

@@ -263,7 +263,7 @@ class Reading:
         """Expect these values."""
         self._expect(
             ", ".join(f"{name} = {as_json(value)}" for name, value in values.items()),
-            lambda rule: all(_is(rule.get(name), value) for name, value in values.items()),
+            lambda rule: all(_is(rule.get(name), _owed(name, value, rule)) for name, value in values.items()),
             tuple(values),
         )
 
@@ -350,6 +350,10 @@ def _object(answer: Answer) -> Rule | None:
 
 def _is(found: Any, wanted: Any) -> bool:
     return bool(found == wanted) and isinstance(found, bool) == isinstance(wanted, bool)
+
+
+def _owed(name: str, sent: Any, rule: Rule) -> Any:
+    return current_run().numbers.owed(name, sent, rule)
 
 
 def _compare(rule: Rule, ids: Mapping[str, Collection[int]], relation: Callable[[set[int], set[int]], bool]) -> bool:

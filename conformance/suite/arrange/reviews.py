@@ -309,6 +309,12 @@ def rule_in(answer: Answer) -> Rule:
     return dict(body)
 
 
+def as_owed(sent: dict[str, Any], answer: Answer) -> dict[str, Any]:
+    """Return what was sent for a rule with the number that it must show: a service may lower one out of reach."""
+    rule = answer.given_served().exchange.served_object
+    return {name: current_run().numbers.owed(name, value, rule) for name, value in sent.items()}
+
+
 def rule_read_back(requirement: Callable[[Mapping[str, Any]], str], *, is_new: bool = False) -> ReadBack:
     """Return how a written rule shows when it is read: a new one by its number."""
 

@@ -163,8 +163,8 @@ class Answer:
         body = self.json
         if not isinstance(body, dict):
             raise Violation("a JSON object", self._shown(), self.exchange)
-        for name, wanted in values.items():
-            found = body.get(name, ABSENT)
+        for name, sent in values.items():
+            wanted, found = current_run().numbers.owed(name, sent, body), body.get(name, ABSENT)
             if found is ABSENT or found != wanted or isinstance(found, bool) != isinstance(wanted, bool):
                 shown = "nothing" if found is ABSENT else as_json(found)
                 raise Violation(f"{name} = {as_json(wanted)}", f"{name} = {shown}", self.exchange)

@@ -19,6 +19,7 @@ from conformance.suite.context import (
     current_test,
     suspects,
 )
+from conformance.suite.lowered_numbers import WHY
 from conformance.suite.per_run import PerRun
 from conformance.target import MissingFieldError
 
@@ -99,10 +100,12 @@ def _believed(test: TestContext) -> Iterator[None]:
     try:
         yield
     except Violation as violation:
-        if test.history.unanswered_write is None:
-            raise
-        detail = f"{test.history.unanswered_write} got no answer before, so this may come of it: {violation}"
-        raise Unmet(Reason.NO_ANSWER, detail) from violation
+        if test.history.unanswered_write is not None:
+            detail = f"{test.history.unanswered_write} got no answer before, so this may come of it: {violation}"
+            raise Unmet(Reason.NO_ANSWER, detail) from violation
+        if test.was_lowered and test.run.numbers.are_usual:
+            raise Unmet(Reason.PRECONDITION, f"{WHY}: {violation}") from violation
+        raise
 
 
 def _test_that_declares(requirements: tuple[str, ...]) -> TestContext:
