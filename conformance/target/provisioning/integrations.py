@@ -104,15 +104,16 @@ class Trial:
         has = {name for name, value in kind.optional.items() if on.get(name) == str(value) or name in kind.secrets}
         # A parameter with another one's text exists too: the mix-up may be a fault that a run should find.
         has |= {name for name in kind.texts if on.get(name) in {kind.optional[other] for other in kind.texts}}
-        # A flag that can be switched on exists, even if it stays on: that may be a fault that a run should find.
-        has |= {name for name in switches if on.get(name) == _ON and _OFF in (off.get(name), before.get(name))}
+        # A flag that moves exists, even if it stays on or moves the wrong way, which a run should find.
+        has |= {name for name in switches if {_ON, _OFF} <= {found.get(name) for found in (before, on, off)}}
         return _entry(kind, has, switchable=on.get("active") == _ON and not is_kept_active)
 
     def _described_with_more(self, kind: Kind, refused: Answer) -> dict[str, Any] | None:
-        """Describe a kind of which the target requires one of its texts as well; raise RefusedError as above."""
-        if self._is_unknown(kind, refused) or kind.nature == _CHAT_APP:
-            return self._unserved(kind, refused)
-        for name in kind.texts:
+        """Describe a kind of which the target requires one of its texts as well; raise RefusedError as above.
+
+        A target may refuse incomplete settings with the status by which it refuses an unknown kind.
+        """
+        for name in () if kind.nature == _CHAT_APP else kind.texts:
             more = {name: kind.optional[name]}
             if self._put(kind, more).is_served:
                 others = [other for other in kind.texts if other != name]
