@@ -285,6 +285,16 @@ def in_each_others_way() -> Callable[..., Answer]:
     return change
 
 
+def incomplete_like_unknown(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+    """An issue tracker needs a user name as well, and incomplete settings have the status of an unknown integration."""
+    if method != "PUT" or path.split("/")[-2] != "integrations":
+        return way(token, method, path, query, body)
+    if path.endswith("/jira") and "username" not in {**way(token, "GET", path, {}, None).entry, **(body or {})}:
+        return refused(404)
+    answer = way(token, method, path, query, body)
+    return refused(404) if answer.status == 400 else answer
+
+
 def completion_is_on_where_the_group_says_so() -> Callable[..., Answer]:
     """Code completion is off only if both project and group say so."""
     off: set[str] = set()
@@ -368,6 +378,7 @@ SERVICES: Mapping[str, Callable[[], Callable[..., Answer]]] = {
     "integrations are set up anew": lambda: set_up_anew,
     "integrations show their flags in the list": lambda: flags_show_in_the_list,
     "integrations are in each other's way": in_each_others_way,
+    "incomplete integrations are like unknown ones": lambda: incomplete_like_unknown,
     "completion is on where the group has it on": completion_is_on_where_the_group_says_so,
     "rules name somebody": lambda: rules_name_somebody,
     "answers get lost": lambda: answers_get_lost(5),

@@ -16,7 +16,7 @@ from conformance.target.embedded import prepared_service
 from conformance.target.provisioning import Provisioned, provision
 from conformance.target.provisioning.accounts import UsersRefusedError
 from conformance.target.provisioning.blueprint import Blueprint
-from conformance.target.provisioning.calls import Answer, Body, NotOursError, Way
+from conformance.target.provisioning.calls import BEARER, Answer, Body, NotOursError, Way
 from conformance.target.provisioning.discover import Discovery
 from conformance.target.provisioning.files import Secrets
 from conformance.target.provisioning.integrations import features_from
@@ -253,6 +253,15 @@ def test_a_parameter_of_integrations_is_denied_only_if_no_kind_that_takes_it_is_
     assert features_from(unshown)["integration_ports"] is True
     assert features_from(without)["integration_ports"] is False
     assert features_from(without, {*with_ports})["integration_ports"] is True
+
+
+def test_completions_that_take_bearer_tokens_alone_are_not_denied() -> None:
+    def bearer_only(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        if path == "/code_suggestions/completions" and not token.startswith(BEARER):
+            return refused(401)
+        return way(token.removeprefix(BEARER), method, path, query, body)
+
+    assert Bench(alter=changed(bearer_only)).provision().features["code_completion"] is True
 
 
 def test_integrations_that_get_no_answer_are_not_missing_and_not_all_tried() -> None:

@@ -149,8 +149,8 @@ def having(parameter: Parameter, value: Any, prepared: Arranged) -> list[Prepare
 def taken(prepared: Arranged, parameters: list[Parameter]) -> list[Parameter]:
     """Return the parameters that the called thing has: sending a wrong value for any other shows nothing.
 
-    Parameters that are only stated for others are left to the stories if the profile names a thing that has them, and
-    are not tested otherwise.
+    Parameters that are only stated for others are left to the stories if the profile names a thing that has one of
+    them, and are not tested otherwise. Several may share a requirement, such as the flags of events.
     """
     found = [parameter for parameter in parameters if prepared.takes(parameter.name)]
     shown = {parameter.requirement for parameter in found}
@@ -159,7 +159,9 @@ def taken(prepared: Arranged, parameters: list[Parameter]) -> list[Parameter]:
         name, requirement = parameter.name, parameter.requirement
         if requirement is None or requirement in shown or requirement not in test.declared:
             continue
-        is_with_others = any(has(other, name) for entries in test.run.profile.fixtures.values() for other in entries)
+        alike = [other.name for other in parameters if other.requirement == requirement]
+        others = [other for entries in test.run.profile.fixtures.values() for other in entries]
+        is_with_others = any(has(other, one) for other in others for one in alike)
         # Perhaps nothing has a deprecated parameter any more; its story sends it to a thing that has the replacement.
         if is_with_others or parameter.schema.get("deprecated"):
             test.results.settle([requirement])

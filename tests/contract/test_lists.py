@@ -104,7 +104,7 @@ def somebody_beside(prepared: Arranged, name: str) -> dict[str, Any]:
 
 
 def several(prepared: Arranged, kind: Kind) -> Iterator[list[Any]]:
-    """Yield none, one and two entries of a list, as far as the profile has them, and both with the caller."""
+    """Yield none, the first, both and the second of two entries of the profile, and both with the caller."""
     values = []
     yield []
     for reference in (kind.one, kind.two):
@@ -113,6 +113,7 @@ def several(prepared: Arranged, kind: Kind) -> Iterator[list[Any]]:
         except NotTested:
             return
         yield list(values)
+    yield values[1:]
     caller = served_caller(prepared.operation).actor
     if kind.shown == "users" and caller is not None and caller.name in MEMBERS and not may_be_author(prepared, caller):
         yield [*values, *(value for value in (getattr(caller, kind.by),) if value is not None)]

@@ -6,7 +6,6 @@ has made.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,7 +26,6 @@ from conformance.suite.arrange.approval_rules import (
     must_stay,
     other_administrators,
     others_of,
-    own_group,
     own_rule,
     page_length,
     pages_of,
@@ -47,7 +45,7 @@ from conformance.suite.arrange.reviews import (
     unusual_name,
     user_id,
 )
-from conformance.suite.context import Unmet, current_run
+from conformance.suite.context import current_run
 from conformance.suite.expectations import (
     Caller,
     Path,
@@ -411,48 +409,6 @@ def test_a_change_in_one_group_leaves_the_other_groups(
         admin_of_group.put(
             group_rules / group_rule["id"], {"name": fresh_name(), "approvals_required": 2}
         ).given_served()
-
-
-def test_a_rule_of_a_group_inside_another_one_is_its_own(owner: Caller, group: Fixture) -> None:
-    """Whether such a group may have rules is open; if it accepts one, its list shows it.
-
-    It is changed through the surrounding group only if that lists it, or has a rule with its number in its own list.
-    """
-    given_declared(owner, "group_approval_rules")
-    inner = current_run().profile.first("subgroup")
-    rule: Rule | None = None
-    with suppress(Unmet):
-        given(inner is not None and inner.id != group.id, "the profile names no group inside another one")
-        rules = group_rules_path(own_group(inner or group))
-        admin = administrator_of(owner, inner or group)
-        rule = own_rule(admin, rules)
-    if rule is None:
-        left_to_others("group-approval-rules.groups-are-separate")
-        return
-    outer = own_group(group)
-    names = named_as_further_out(admin, rules, administrator_of(owner, outer), group_rules_path(outer))
-    with verifies("group-approval-rules.groups-are-separate", go_on=True):
-        listed = admin.list(rules).must_contain_once(id=rule["id"])
-        for name in names:
-            listed.must_contain(name=name, approvals_required=4)
-    around, change = group_rules_path(group), {"name": fresh_name()}
-    if administrator_of(owner, group).list(around).having(id=rule["id"]):
-        left_to_others("group-approval-rules.update.rule-of-another-group")
-        return
-    control = admin.put(rules / rule["id"], {"name": rule["name"], **naming(admin)})
-    if not control.is_served:  # the list may show a rule of the surrounding group
-        left_to_others("group-approval-rules.update.rule-of-another-group")
-        return
-    with verifies("group-approval-rules.update.rule-of-another-group"):
-        administrator_of(owner, group).put(around / rule["id"], change).must_be_refused(beside=control)
-        in_list(admin, rules, rule["id"]).must_hold(name=rule["name"])
-
-
-def named_as_further_out(inside: Caller, rules: Path, around: Caller, outer_rules: Path) -> list[str]:
-    """Give a group a rule with the name of one in the surrounding group; return that name if it was not refused."""
-    name = str(own_rule(around, outer_rules)["name"])
-    sent = {"name": name, "approvals_required": 4, "rule_type": "regular", **naming(inside)}
-    return [name] if not inside.list(rules).having(name=name) and inside.post(rules, sent).is_served else []
 
 
 # -- the feature flag --------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from conformance.suite.arrange.integrations import (
     has,
     integrations_path,
     is_channel,
+    least_but,
     least_settings,
     offering,
     set_up,
@@ -425,7 +426,7 @@ def must_begin_anew(caller: Caller, path: Path, integration: Fixture) -> None:
     """Expect that an integration set up elsewhere too takes over no value that was not sent."""
     slug, (name, value) = slug_of(integration), distinctive(integration)
     with borrowed(caller, path, integration):
-        if caller.put(path / slug, without(least_settings(integration), name)).is_served:
+        if caller.put(path / slug, least_but(integration, value)).is_served:
             settings = caller.get(path / slug).must_not_break()
             leaks = settings.is_served and shows_text(settings, value)
             must(not leaks, f"no {name} of another project", f"{name} = {value} is shown", settings.exchange)

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from conformance.suite.arrange import UNUSED_ID
+from conformance.suite.arrange.approval_rules import created_last
 from conformance.suite.arrange.reviews import (
     created,
     essences,
@@ -67,6 +68,18 @@ def test_a_deleted_rule_is_gone_and_the_others_stay(
         given(bool(others), "the list shows no other rule")
         for number, rule in others.items():
             afterwards.must_contain_once(id=number, name=rule["name"])
+
+
+def test_the_last_rule_can_be_deleted_like_any_other(
+    merge_request_rules: Path, maintainer: Caller, approver: Caller
+) -> None:
+    """Nothing says that a merge request must keep one."""
+    rule = created_last(maintainer, merge_request_rules, user_ids=[user_id(approver)])
+    listed = maintainer.list(merge_request_rules)
+    with verifies("merge-request-approvals.rules.delete.answer"):
+        maintainer.delete(merge_request_rules / rule["id"]).must_be_served()
+    with verifies("merge-request-approvals.rules.delete.gone"):
+        maintainer.list(merge_request_rules).must_not_contain(id=rule["id"], after=listed)
 
 
 def test_what_the_state_says_after_the_last_rule_was_deleted(

@@ -10,6 +10,7 @@ import pytest
 from conformance.suite.arrange.approval_rules import (
     approvers_by_turns,
     by_id,
+    created_last,
     in_answer,
     in_list,
     must_stay,
@@ -463,3 +464,13 @@ def test_a_deleted_rule_is_gone_and_the_others_are_not(maintainer: Caller, proje
         "project-approval-rules.delete.answer",
         f"deleting a rule is answered {answer.status} with{'' if answer.exchange.body else 'out'} a body",
     )
+
+
+def test_the_last_rule_can_be_deleted_like_any_other(maintainer: Caller, project_rules: Path) -> None:
+    """Nothing says that a project must keep one."""
+    rule = created_last(maintainer, project_rules)
+    listed = maintainer.list(project_rules)
+    with verifies("project-approval-rules.delete.succeeds"):
+        maintainer.delete(project_rules / rule["id"]).must_be_served()
+    with verifies("project-approval-rules.delete.unlisted"):
+        maintainer.list(project_rules).must_not_contain(id=rule["id"], after=listed)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
 from conformance.proof.tampering import around, bodies
+from conformance.reference.areas.approval_rule_records import RuleType
+from conformance.reference.errors import ForbiddenError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,3 +114,48 @@ def second_group_of_a_new_rule_is_lost(service: Service) -> None:
 def second_user_of_a_changed_rule_is_lost(service: Service) -> None:
     """Of several user_ids, only the first is used when a group's rule is changed."""
     only_the_first(service, "PUT /groups/:id/approval_rules/:approval_rule_id", "user_ids")
+
+
+@fault("group-approval-rules.groups-are-separate")
+def groups_inside_list_the_rules_around_them(service: Service) -> None:
+    """A group inside another one lists the rules of that one in place of its own."""
+
+    def make(rules: Any) -> Any:
+        def outside(group: Any) -> Any:
+            return rules(service.identities.groups.get(group.parent_id, group))
+
+        return outside
+
+    around(service.group_approval_rules, "rules", make)
+
+
+@fault("merge-request-approvals.rules.delete.answer")
+def last_rules_cannot_be_deleted(service: Service) -> None:
+    """A merge request that has rules of its own keeps the last of them: deleting it is refused."""
+    rules = service.merge_request_approval_rules
+
+    def make(delete: Any) -> Any:
+        def but_one(merge_request: Any, number: int) -> None:
+            if len(rules.own_rules(merge_request)) == 1:
+                raise ForbiddenError("403 Forbidden - the last rule stays")
+            delete(merge_request, number)
+
+        return but_one
+
+    around(rules, "delete_rule", make)
+
+
+@fault("project-approval-rules.delete.succeeds")
+def last_rules_of_projects_cannot_be_deleted(service: Service) -> None:
+    """A project that has rules keeps the last of them: deleting it is refused."""
+    rules = service.project_approval_rules
+
+    def make(delete: Any) -> Any:
+        def but_one(project: Any, number: int) -> None:
+            if len([rule for rule in rules.rules(project) if rule.rule_type is RuleType.REGULAR]) == 1:
+                raise ForbiddenError("403 Forbidden - the last rule stays")
+            delete(project, number)
+
+        return but_one
+
+    around(rules, "delete_rule", make)

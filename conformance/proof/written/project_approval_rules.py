@@ -236,6 +236,21 @@ def one_branch_stands_for_all(service: Service) -> None:
     around(service.project_approval_rules, "create_rule", make)
 
 
+@fault("project-approval-rules.create.protected-branch-ids")
+def branches_are_the_first_ones(service: Service) -> None:
+    """A rule that is created with one branch gets the first protected branch, with two the first two, and so on."""
+
+    def make(create: Any) -> Any:
+        def by_place(project: Any, wanted: Any, caller: Any) -> Any:
+            branches = tuple(branch.id for branch in service.approval_rules.branches_of(project))
+            first = branches[: len(wanted.protected_branch_ids or ())]
+            return create(project, replace(wanted, protected_branch_ids=first), caller)
+
+        return by_place
+
+    around(service.project_approval_rules, "create_rule", make)
+
+
 @fault("project-approval-rules.create.rule-type")
 def new_rules_are_for_any_approver(service: Service) -> None:
     """A rule that is created as regular has the type any_approver."""

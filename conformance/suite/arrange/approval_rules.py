@@ -124,6 +124,15 @@ def has_own_rule(caller: Caller, rules: Path) -> bool:
     return any(_OURS in str(rule.get("name")) for rule in caller.list(rules).having(rule_type="regular"))
 
 
+def created_last(caller: Caller, rules: Path, **body: Any) -> Rule:
+    """Create a rule and delete those that earlier tests left, so that it is the only one of the suite's."""
+    rule = created(caller, rules, **body)
+    for other in caller.list(rules).having(rule_type="regular"):
+        if other["id"] != rule["id"] and str(other.get("name")).startswith(_OURS):
+            caller.delete(rules / other["id"])
+    return rule
+
+
 def other_administrators(administrator: Caller, rules: Path) -> list[Caller]:
     """Return who else reads a group's rules and has just done so: at most an administrator of the installation."""
     actor = current_run().profile.actors.get("admin")

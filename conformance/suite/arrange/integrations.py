@@ -113,6 +113,11 @@ def least_settings(integration: Fixture) -> Settings:
     return {name: value for name, value in settings.items() if name in required or name == "active"}
 
 
+def least_but(integration: Fixture, value: str) -> Settings:
+    """Return only the required settings, without one that has a certain value: that of a required one is another."""
+    return {name: sent for name, sent in least_settings(integration).items() if sent != value}
+
+
 def shared_settings() -> Mapping[str, Any]:
     """Return the settings that several integrations share: by name, what the contract says about each."""
     found: Mapping[str, Any] = Contract.load().document["components"]["schemas"]["IntegrationSettings"]["properties"]

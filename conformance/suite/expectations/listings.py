@@ -94,7 +94,7 @@ class Listing:
                 return entries
             given(len(entries) <= _MOST_ENTRIES, f"{self._path} has more than {_MOST_ENTRIES} entries")
             seen |= {known_by for _, known_by in fresh}
-            if page == 1 and self._is_all(answer, len(entries)):
+            if page == 1 and (_has_no_number(answer) or self._is_all(answer, len(entries))):
                 return entries
         return None
 
@@ -212,6 +212,11 @@ class WholeListing(Listing):
         ):
             return entries
         return super()._walk()
+
+
+def _has_no_number(answer: Answer) -> bool:
+    """Tell whether a list was read without the number of a page, because its version has no pages of it yet."""
+    return "page" not in answer.exchange.call.query
 
 
 def _is(name: str, found: Any, wanted: Any) -> bool:

@@ -195,10 +195,12 @@ def _features(calls: Calls, world: World) -> dict[str, bool]:
     roles = ("/member_roles", f"/groups/{group}/member_roles")
     rules, configuration = f"/groups/{group}/approval_rules", f"/projects/{project}/approvals"
     callers, completing = (maintainer, owner, world.administrator), world.completions.get("enabled_project")
+    # Where no project is said to have completions, they may be served all the same.
+    asked = completing or world.projects.get("project", {}).get("path_with_namespace")
     return {
         **world.rules_shown,
         **({"approval_configuration": is_there(calls, callers, configuration)} if project else {}),
-        "code_completion": completing is not None and completes(calls, owner, completing),
+        "code_completion": asked is not None and completes(calls, owner, asked),
         **({"group_approval_rules": is_there(calls, callers[1:], rules)} if group else {}),
         "hidden_groups": "hidden_group" in world.groups,
         "member_roles": any(calls.get(world.administrator, path).is_served for path in roles),

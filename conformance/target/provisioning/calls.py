@@ -31,6 +31,8 @@ Entry = dict[str, Any]
 _NOT_ABOUT_THE_CALL = (401, 429)
 _PAGE_LENGTH = 100
 _MOST_PAGES = 500
+#: The beginning of a token that is sent as a bearer token.
+BEARER = "Bearer "
 #: How often an idempotent call is retried when no answer comes.
 _AGAIN, _ONCE_MORE = 4, 1
 _LONG_ENOUGH = 30.0  # seconds
@@ -360,9 +362,12 @@ def by_http(client: Client) -> Way:
     client.on_exchange(hear)
 
     def send(token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
-        actor = Actor("provisioning", token) if token else None
+        is_bearer = token.startswith(BEARER)
+        actor = Actor("provisioning", token) if token and not is_bearer else None
+        headers = {"Authorization": token} if is_bearer else None
+        sent = ABSENT if body is None else dict(body)
         try:
-            exchange = client.send(actor, method, path, query=query, json_body=ABSENT if body is None else dict(body))
+            exchange = client.send(actor, method, path, query=query, json_body=sent, headers=headers)
         except TargetGoneError as error:
             raise TargetError(f"{error}. Is the service running there?") from error
         return Answer(exchange.status, json_in(exchange.body), exchange.headers, exchange.problem or "")

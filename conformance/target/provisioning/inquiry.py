@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.http.bodies import records_of
 from conformance.http.exchange import NOT_THERE
+from conformance.target.provisioning.calls import BEARER
 from conformance.target.provisioning.integrations import Trial, catalogue, described_by, features_from, fixtures_from
 
 if TYPE_CHECKING:
@@ -72,13 +73,15 @@ def completions(calls: Calls, token: str, projects: Iterable[Entry]) -> dict[str
 def completes(calls: Calls, token: str, project: str) -> bool:
     """Tell whether completions are enabled: if they are switched off, each is refused; gateway errors prove nothing.
 
-    If a target refuses completions without optional data, it still has them, and a run reports that.
+    If a target refuses completions without optional data, or all tokens but bearer tokens, it still has them, and a run
+    reports that.
     """
     needed = {"file_name": "greeting.py", "content_above_cursor": "def greet(name):\n    "}
     most = {**needed, "content_below_cursor": "\n"}
     options = {"intent": "completion", "stream": False, "project_path": project}
     bodies = ({"current_file": needed}, {"current_file": most}, {"current_file": most, **options})
-    asked = (calls.ask(token, "/code_suggestions/completions", body).status for body in bodies)
+    tries = [*((token, body) for body in bodies), (f"{BEARER}{token}", bodies[0])]
+    asked = (calls.ask(shown, "/code_suggestions/completions", body).status for shown, body in tries)
     return any(status not in _REFUSED for status in asked)
 
 

@@ -104,15 +104,17 @@ class Trial:
         has = {name for name, value in kind.optional.items() if on.get(name) == str(value) or name in kind.secrets}
         # A parameter with another one's text exists too: the mix-up may be a fault that a run should find.
         has |= {name for name in kind.texts if on.get(name) in {kind.optional[other] for other in kind.texts}}
-        # A flag that can be switched on exists, even if it stays on: that may be a fault that a run should find.
-        has |= {name for name in switches if on.get(name) == _ON and _OFF in (off.get(name), before.get(name))}
+        has |= {name for name, value in kind.needs.items() if on.get(name) == str(value)}
+        # A flag that moves exists, even if it stays on or moves the wrong way, which a run should find.
+        has |= {name for name in switches if {_ON, _OFF} <= {found.get(name) for found in (before, on, off)}}
         return _entry(kind, has, switchable=on.get("active") == _ON and not is_kept_active)
 
     def _described_with_more(self, kind: Kind, refused: Answer) -> dict[str, Any] | None:
-        """Describe a kind of which the target requires one of its texts as well; raise RefusedError as above."""
-        if self._is_unknown(kind, refused) or kind.nature == _CHAT_APP:
-            return self._unserved(kind, refused)
-        for name in kind.texts:
+        """Describe a kind of which the target requires one of its texts as well; raise RefusedError as above.
+
+        A target may refuse incomplete settings with the status by which it refuses an unknown kind.
+        """
+        for name in () if kind.nature == _CHAT_APP else kind.texts:
             more = {name: kind.optional[name]}
             if self._put(kind, more).is_served:
                 others = [other for other in kind.texts if other != name]
@@ -196,7 +198,9 @@ def described_by(trial: Trial, kinds: Iterable[Kind]) -> tuple[dict[str, dict[st
 def _entry(kind: Kind, has: set[str], *, switchable: bool) -> dict[str, Any]:
     switch = ["active"] if switchable else []
     optional = [name for name in (*kind.optional, *kind.flags) if name in has]
-    texts = [name for name in kind.texts if name in has]
+    # Where no optional text is shown, a required address is.
+    addresses = [name for name in kind.needs if name.endswith("url") and name in has]
+    texts = [name for name in kind.texts if name in has] or addresses
     entry: dict[str, Any] = {
         "slug": kind.slug,
         "settings": {**kind.needs, **dict.fromkeys(switch, True)},
@@ -206,7 +210,8 @@ def _entry(kind: Kind, has: set[str], *, switchable: bool) -> dict[str, Any]:
         "events": [name for name in kind.events if name in has],
     }
     if texts:
-        entry |= {"distinctive_name": texts[0], "distinctive_value": kind.optional[texts[0]]}
+        own = f"https://{kind.slug}.example.com/own"
+        entry |= {"distinctive_name": texts[0], "distinctive_value": kind.optional.get(texts[0], own)}
     return entry
 
 
@@ -220,6 +225,7 @@ def fixtures_from(found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     listed = _covering(usable)
     beginnings = tuple(f"{one}-" for one in listed)
     listed += [slug for slug in usable if slug not in listed and slug.startswith(beginnings)][:1]
+    listed.sort(key=lambda slug: "distinctive_name" not in usable[slug])  # the first one is used where one is enough
     fixtures: dict[str, Any] = {"integrations": [usable[slug] for slug in listed]} if listed else {}
     for kind in sorted(catalogue(), key=lambda kind: kind.slug in listed):
         if kind.nature is not None and kind.slug in found and kind.nature not in fixtures:
@@ -237,8 +243,22 @@ def fixtures_from(found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
 _EVENTS_OF_SOME = {"group_mention_events": "group_mentions_events", "incident_events": "incidents_events"}
 _PARAMETERS_OF_SOME = {
     "integration_branches": "restrict_to_branch",
+    "integration_broken_pipelines": "notify_only_broken_pipelines",
+    "integration_certificates": "enable_ssl_verification",
+    "integration_channels": "channel",
     "integration_colors": "colorize_messages",
+    "integration_comments": "comment_on_event_enabled",
+    "integration_committers": "send_from_committer_email",
+    "integration_credentials": "username",
+    "integration_diffs": "disable_diffs",
+    "integration_event_channels": "push_channel",
+    "integration_label_behavior": "labels_to_be_notified_behavior",
+    "integration_labels": "labels_to_be_notified",
+    "integration_notified_branches": "branches_to_be_notified",
     "integration_ports": "server_port",
+    "integration_recipients": "recipients",
+    "integration_tokens": "token",
+    "integration_webhooks": "webhook",
 }
 
 
@@ -254,7 +274,7 @@ def features_from(found: Mapping[str, dict[str, Any]], refused: Container[str] =
     events = {event for entry in found.values() for event in entry["events"]}
     features |= {feature: event in events for feature, event in _EVENTS_OF_SOME.items()} if found else {}
     # A kind that is there may fail to show a parameter, which a run then reports: only its absence disproves that.
-    parameters = {name for kind in kinds for name in (*kind.needs, *kind.optional, *kind.flags)}
+    parameters = {name for kind in kinds for name in (*kind.needs, *kind.optional, *kind.flags, *kind.events)}
     features |= {feature: name in parameters for feature, name in _PARAMETERS_OF_SOME.items()} if found else {}
     # It is installed nowhere before somebody has done so in the user interface, which no call can do.
     return {**features, _INSTALLED: False}
