@@ -145,7 +145,9 @@ class Export:
                 return not answers[-1].exchange.is_refusal
 
             with suppress(Unmet):
-                self._wait(is_accepted, "the acceptance of an export", sort=f"takes {body}")
+                # What this group never accepted in any form is waited for once.
+                sort = f"takes {body}" if self._seen.has_accepted else "takes any"
+                self._wait(is_accepted, "the acceptance of an export", sort=sort)
             answer = answers[-1]
         self._seen.has_accepted |= answer.is_served
         return answer
@@ -239,6 +241,15 @@ class Export:
             if sort in self._seen.in_vain:
                 endless |= running - {self.relation}
             raise
+
+    def others_quiet(self) -> None:
+        """Wait until no export of another group that this run scheduled is running; one seen to have ended has."""
+        for (method, path), times in [*current_run().writes.served.items()]:
+            if method == "POST" and path.endswith("/export_relations") and path != self.path:
+                ended_at = _SEEN().get(path, _Seen()).idle.read_at
+                with suppress(Unmet):
+                    if times[-1] > ended_at:
+                        replace(self, path=Path(path)).quiet()
 
     def is_running(self) -> bool:
         """Tell whether the status shows a relation that has not ended."""

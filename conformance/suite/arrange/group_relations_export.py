@@ -25,12 +25,13 @@ def _export(caller: Caller, place: Place) -> Export:
 def _in_one_piece(caller: Caller, place: Place) -> Values:
     """Make the last export one in one piece, so that the call, which asks for batches, changes something.
 
-    It must have ended for all relations, because another export may be refused while one is running.
+    It must have ended for all relations, because another export may be refused while one is running, of whatever group.
     """
     with suppress(Unmet):
         export = _export(caller, place)
         export.finished(batched=False)
         export.quiet()
+        export.others_quiet()
     return {}
 
 
