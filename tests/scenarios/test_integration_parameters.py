@@ -7,6 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.suite.arrange.integration_values import (
+    must_keep_whole_addresses,
+    must_not_break_by_the_older_name,
+    must_not_garble,
+    must_not_show_another,
+    must_take,
+)
 from conformance.suite.arrange.integrations import (
     borrowed,
     every_integration,
@@ -15,11 +22,6 @@ from conformance.suite.arrange.integrations import (
     has,
     integrations_path,
     least_settings,
-    must_keep_whole_addresses,
-    must_not_break_by_the_older_name,
-    must_not_garble,
-    must_not_show_another,
-    must_take,
     offering,
     older_path,
     set_up,

@@ -8,6 +8,7 @@ import pytest
 
 from conformance.suite import Reason
 from conformance.suite.arrange import ABSENT, UNUSED_ID
+from conformance.suite.arrange.integration_values import must_take
 from conformance.suite.arrange.integrations import (
     borrowed,
     distinctive,
@@ -19,7 +20,6 @@ from conformance.suite.arrange.integrations import (
     given_set_up,
     has,
     integrations_path,
-    must_take,
     offering,
     older_path,
     set_up,

@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from conformance.suite.accepted import DONE_WITHIN_SECONDS
+from conformance.suite.arrange.integration_values import must_take
 from conformance.suite.arrange.integrations import (
     NEWER_NAME,
     OLDER_NAME,
@@ -15,7 +16,6 @@ from conformance.suite.arrange.integrations import (
     has,
     has_both_names,
     integrations_path,
-    must_take,
     offering,
     older_path,
     set_up,
