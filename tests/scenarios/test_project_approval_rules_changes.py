@@ -467,7 +467,7 @@ def test_a_deleted_rule_is_gone_and_the_others_are_not(maintainer: Caller, proje
 
 
 def test_the_last_rule_can_be_deleted_like_any_other(maintainer: Caller, project_rules: Path) -> None:
-    """Nothing says that a project must keep one."""
+    """Nothing says that a project must keep one, the first time or later."""
     for _ in range(2):
         rule = created_last(maintainer, project_rules)
         listed = maintainer.list(project_rules)
