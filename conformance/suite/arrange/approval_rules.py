@@ -12,7 +12,17 @@ from conformance.http.bodies import json_in
 from conformance.http.redaction import beginning
 from conformance.results.record import Reason
 from conformance.results.text import as_json
-from conformance.suite.arrange.reviews import Rule, created, essence, essences, fresh_name, naming, numbers, rule_in
+from conformance.suite.arrange.reviews import (
+    Rule,
+    created,
+    essence,
+    essences,
+    fresh_name,
+    is_of_this_run,
+    naming,
+    numbers,
+    rule_in,
+)
 from conformance.suite.arrange.rule_lists import rules_put_back
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import (
@@ -125,10 +135,10 @@ def has_own_rule(caller: Caller, rules: Path) -> bool:
 
 
 def created_last(caller: Caller, rules: Path, **body: Any) -> Rule:
-    """Create a rule and delete those that earlier tests left, so that it is the only one of the suite's."""
+    """Create a rule and delete those that this run made before and left, so that none of its own is beside it."""
     rule = created(caller, rules, **body)
     for other in caller.list(rules).having(rule_type="regular"):
-        if other["id"] != rule["id"] and str(other.get("name")).startswith(_OURS):
+        if other["id"] != rule["id"] and is_of_this_run(other):
             caller.delete(rules / other["id"])
     return rule
 

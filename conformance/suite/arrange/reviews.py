@@ -14,6 +14,7 @@ from conformance.suite.arrange.rule_lists import is_put_back, let_override, rule
 from conformance.suite.context import NotTested, Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, must_settle, project_path, whole_number
 from conformance.suite.expectations.words import given_done, given_kept, read_until
+from conformance.suite.per_run import PerRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -80,9 +81,20 @@ def username(caller: Caller) -> str:
     return str(given_in_profile(caller.actor.username if caller.actor else None, "username", caller.name))
 
 
+#: The names that this run has given to rules.
+_GIVEN: PerRun[set[str]] = PerRun(set)
+
+
 def fresh_name() -> str:
     """Return a name for a rule that no other run uses."""
-    return f"conformance-{token_hex(4)}"
+    name = f"conformance-{token_hex(4)}"
+    _GIVEN().add(name)
+    return name
+
+
+def is_of_this_run(rule: Rule) -> bool:
+    """Tell whether a rule has a name that this run gave, in any case and perhaps with more behind it."""
+    return str(rule.get("name")).casefold().startswith(tuple(_GIVEN()))
 
 
 def unusual_name() -> str:
