@@ -152,7 +152,7 @@ class _Restoring:
             if troubles:
                 self._known.clear()
                 troubles.clear()
-            if not self._round() and not troubles:
+            if not self._round() and not troubles and not self._shows_more():
                 break
         left, hidden = tuple(self._left()), [read is None for read in self._all_now()]
         writes = [each for each in troubles if each.call.method != "GET"]
@@ -178,6 +178,18 @@ class _Restoring:
                 else:
                     self.problems[str(thing), key] = problem
         return moved
+
+    def _shows_more(self) -> bool:
+        """Read again what could not be read while other things could; tell whether some of it can be read now.
+
+        Something in front of the service may have gone away while everything was read.
+        """
+        unread = [key for key, read in self._known.items() if read is None]
+        if len(unread) == len(self._known):
+            return False
+        for key in unread:
+            del self._known[key]
+        return sum(read is None for read in self._all_now()) < len(unread)
 
     def _left(self) -> Iterator[str]:
         """Yield what still differs, in words; entries of a list with the same reason are combined."""

@@ -301,13 +301,23 @@ IN_FRONT = {
 
 
 @pytest.mark.parametrize("answer", IN_FRONT.values(), ids=IN_FRONT)
-@pytest.mark.parametrize("lasts", ["for long", "for a moment"])
+@pytest.mark.parametrize(
+    ("answers", "stays"),
+    [(10_000, True), (41, False), (54, False), (60, False), (67, False)],
+    ids=["for long", "for a moment", "until some can be read", "until more can be read", "until most can be read"],
+)
 def test_what_a_gateway_hides_at_the_end_of_a_run_is_restored_once_visible(
-    reference: tuple[Service, str], write_profile: Callable[..., Path], tmp_path: Path, answer: Response, lasts: str
+    reference: tuple[Service, str],
+    write_profile: Callable[..., Path],
+    tmp_path: Path,
+    answer: Response,
+    answers: int,
+    *,
+    stays: bool,
 ) -> None:
     service = reference[0]
     profile = load_profile(write_profile(*reference))
-    before, left_calls = everything_read(profile), count(10_000 if lasts == "for long" else 60, -1)
+    before, left_calls = everything_read(profile), count(answers, -1)
     owner, rules = profile.actors["owner"], f"/projects/{profile.value('project')}/approval_rules"
     precautions = Precautions.of(profile, None, tmp_path, "run")
 
@@ -321,7 +331,7 @@ def test_what_a_gateway_hides_at_the_end_of_a_run_is_restored_once_visible(
         service.transformers.append(in_front)
         left = precautions.put_back()
         service.transformers.remove(in_front)
-        assert len(left) == (1 if lasts == "for long" else 0)
+        assert len(left) == stays
         assert all(text.startswith("everything in") and "Put it back later" in text for text in left)
         assert Content.read(tmp_path / "ledger.jsonl").is_settled is (not left)
         assert restored(tmp_path, profile) == ()
