@@ -191,6 +191,19 @@ def _compact(line: Any) -> dict[str, Any]:
     return {key: value for key, value in data.items() if value not in (None, (), [], "")}
 
 
+def is_being_written(folder: Path) -> bool:
+    """Tell whether another run still writes its record in a folder, as far as its file system knows locks."""
+    file = folder / "results.jsonl"
+    try:
+        with file.open("r+", encoding="utf-8") as stream:
+            require_alone(stream, file)
+    except UsageError:
+        return True
+    except OSError:  # there is none, or it may not be written
+        return False
+    return False
+
+
 def require_alone(stream: TextIO, file: Path) -> None:
     """Raise UsageError while another process writes its record to the same file."""
     try:

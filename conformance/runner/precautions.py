@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from conformance.errors import TargetError, UsageError
 from conformance.http.client import Client, TargetGoneError
-from conformance.results.recorder import unwritable
+from conformance.results.recorder import is_being_written, unwritable
 from conformance.runner.profiles import DEFAULT_PROFILE
+from conformance.target.apart import changed_places
 from conformance.target.ledger import Content, Ledger, UnwrittenError, begun
 from conformance.target.machine import forget_ledgers, open_ledgers, remember_ledgers
 from conformance.target.marker import Marker
@@ -86,9 +87,11 @@ class Precautions:
         remembered = {**self._open_here(self.told["base_url"]), **open_ledgers(self.profile.base_url)}
         for run, written_to in remembered.items():
             folder = _moved_to(written_to, run)
-            if not _concerns(folder, worlds):
-                continue  # another shard, which uses other worlds
-            if not restores:
+            if not _concerns(folder, worlds) or (folder != self.folder and is_being_written(folder)):
+                continue  # another shard, which uses other worlds; or a run with a profile of other places
+            if not _is_about(folder, self.profile):
+                yield f"Run {run} did not end, and its profile names other places: conformance restore {folder}"
+            elif not restores:
                 yield f"What run {run} changed has not been put back (--no-restore): see {folder}."
             elif not ledgers_in(folder):
                 yield f"Run {run} did not end, and its ledger in {folder} is gone: what it changed stays."
@@ -105,7 +108,7 @@ class Precautions:
             )
         try:
             for number in worlds:
-                begun(self._file(number), {**self.told, "world": number})
+                begun(self._file(number), {**self.told, "world": number, "places": _places(self.profile, number)})
         except OSError as error:
             raise unwritable(self.folder, error) from error
         remember_ledgers(self.profile.base_url, self.told["run"], self.folder)
@@ -203,6 +206,23 @@ def _concerns(folder: Path, worlds: Collection[int]) -> bool:
         files = ledgers_in(folder)
         return not files or any(Content.read(file).header["world"] in worlds for file in files)
     return True
+
+
+def _places(profile: Profile, world: int) -> list[str]:
+    return sorted({place for place, _ in changed_places(profile.in_world(world).fixtures)})
+
+
+def _is_about(folder: Path, profile: Profile) -> bool:
+    """Tell whether the ledgers of a folder are, or may be, about a project or group that this profile names as well.
+
+    Several teams may each have a profile of one service: with the tokens of one, what the other changed is hidden.
+    """
+    ours = {place for number in range(profile.number_of_worlds) for place in _places(profile, number)}
+    named: set[str] = set()
+    for file in ledgers_in(folder):
+        with suppress(UsageError):
+            named |= set(map(str, Content.read(file).header.get("places") or ()))
+    return not named or bool(named & ours)
 
 
 def when_terminated(act: Callable[..., None]) -> Callable[[], object]:
