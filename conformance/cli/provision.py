@@ -38,6 +38,7 @@ from conformance.target.provisioning.profiles import by_hand, exported_relation,
 from conformance.target.provisioning.program import needed, provided_by, without_password, without_secrets
 from conformance.target.provisioning.sweep import Removal, sweep
 from conformance.target.provisioning.worlds import NOT_MADE
+from conformance.target.whole_files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -322,7 +323,7 @@ def write_profile(file: Path, data: Data, secrets: str) -> None:
     """Write a profile; raise UsageError when the file cannot be written."""
     text = yaml.safe_dump(data, sort_keys=False, width=110, allow_unicode=True)
     try:
-        file.write_text(_HEADING.format(secrets=secrets, name=file.name) + text, encoding="utf-8")
+        write_whole(file, _HEADING.format(secrets=secrets, name=file.name) + text)
     except OSError as error:
         raise UsageError(f"Cannot write the profile {file}: {error.strerror or error}.") from error
 

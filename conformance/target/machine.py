@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from conformance.errors import UsageError
+from conformance.target.whole_files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,10 +67,12 @@ def _confirmed_hosts() -> tuple[Path, list[str]]:
 
 def write_privately(file: Path, text: str, *, only_new: bool = False) -> bool:
     """Write a file of the state folder; with `only_new`, return False when it exists and do not write."""
-    flags = os.O_WRONLY | os.O_CREAT | (os.O_EXCL if only_new else os.O_TRUNC)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with os.fdopen(os.open(file, flags, 0o600), "w", encoding="utf-8") as opened:
+        if file.exists() and not only_new:
+            write_whole(file, text)
+            return True
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as opened:
             opened.write(text)
     except FileExistsError:
         return False

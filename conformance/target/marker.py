@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from conformance.errors import TargetError
+from conformance.errors import TargetError, UsageError
 from conformance.http.bodies import ABSENT
 from conformance.http.client import Client, TargetGoneError
 from conformance.target.machine import file_for, read_json, write_privately
@@ -61,6 +61,7 @@ class Marker:
     run: str
     _since: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     _ended: threading.Event = field(default_factory=threading.Event)
+    _renewing: threading.Lock = field(default_factory=threading.Lock)
     _is_on_target: bool = False
 
     @property
@@ -125,6 +126,8 @@ class Marker:
     def release(self) -> None:
         """Remove the mark, if it still belongs to this run and can be removed."""
         self._ended.set()
+        with self._renewing:
+            pass  # a renewal that is under way would bring the file back
         with suppress(TargetGoneError, OSError), self._client() as client:
             client.retries.call_seconds = min(client.retries.call_seconds, _LAST_WAIT_SECONDS)
             self._remove(client, self.run)
@@ -174,11 +177,13 @@ class Marker:
         """Update the mark regularly, so that it stays in use."""
         while not self._ended.wait(_BEAT_SECONDS):
             # A lost update does no harm: the next one comes long before the mark counts as abandoned.
-            with suppress(TargetGoneError, OSError), self._client() as client:
+            with suppress(TargetGoneError, UsageError, OSError), self._client() as client:
                 if self._is_on_target:
                     self._update(client)
-                else:
-                    write_privately(self._file, self._say())
+                    continue
+                with self._renewing:
+                    if not self._ended.is_set():
+                        write_privately(self._file, self._say())
 
     def _read(self, client: Client) -> Mapping[str, Any]:
         if self._variables is None:

@@ -10,6 +10,7 @@ from ruamel.yaml import YAML
 
 from conformance.errors import UsageError
 from conformance.target.readings import State
+from conformance.target.whole_files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,7 +48,7 @@ def mend(file: Path, findings: Iterable[Finding]) -> tuple[str, ...]:
     stream = StringIO()
     yaml.dump(data, stream)
     try:
-        file.write_text(stream.getvalue(), encoding="utf-8")
+        write_whole(file, stream.getvalue())
     except OSError as error:
         raise UsageError(f"Cannot write {file}: {error.strerror or error}.") from error
     return tuple(written)

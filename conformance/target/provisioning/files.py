@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import threading
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -85,8 +86,16 @@ class SecretsFile(Secrets):
             raise UsageError(told) from error
 
     def _write(self, name: str, value: str) -> None:
-        os.write(self._descriptor, f"{name}={value}\n".encode())
-        os.fsync(self._descriptor)
+        """Raise UsageError when there is no room; half a secret is not kept, because it would be taken for a whole."""
+        line, length = f"{name}={value}\n".encode(), os.fstat(self._descriptor).st_size
+        try:
+            while line:
+                line = line[os.write(self._descriptor, line) :]
+            os.fsync(self._descriptor)
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, length)
+            raise UsageError(f"Cannot keep a secret in {self.file}: {error.strerror or error}.") from error
 
     def close(self) -> None:
         """Close the file; delete it if it is new and empty."""
@@ -127,13 +136,18 @@ class MadeFile(Made):
             raise UsageError(f"Cannot write the list of what is made to {file}: {error.strerror or error}.") from error
 
     def _write(self, entry: Mapping[str, str]) -> None:
-        self._stream.write(json.dumps({**entry, "target": self._base_url}) + "\n")
-        self._stream.flush()
-        os.fsync(self._stream.fileno())
+        try:
+            self._stream.write(json.dumps({**entry, "target": self._base_url}) + "\n")
+            self._stream.flush()
+            os.fsync(self._stream.fileno())
+        except OSError as error:
+            why = error.strerror or error
+            raise UsageError(f"Cannot write the list of what is made to {self.file}: {why}.") from error
 
     def close(self) -> None:
         """Close the file; delete it if it is new and empty."""
-        self._stream.close()
+        with suppress(OSError):  # of a full disk, which was told before
+            self._stream.close()
         _remove_if_empty(self.file, is_new=self._is_new)
 
 
