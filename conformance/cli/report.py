@@ -69,12 +69,16 @@ def merge(shards: tuple[Path, ...], out: Path) -> int:
     told = set_aside(out)
     if told is not None:
         click.echo(told, err=True)
-    record, result = merge_into(Recorder(out / "results.jsonl"), parts)
+    recorder = Recorder(out / "results.jsonl")
+    record, result = merge_into(recorder, parts)
     try:
         render(record, WRITTEN, out)
     finally:
         click.echo(summary(record, result, out))
-    return int(result.exit_code)
+        if recorder.moved:
+            click.echo(f"Warning: {recorder.moved}.", err=True)
+    is_hidden = recorder.moved and result.exit_code in (ExitCode.CONFORMANT, ExitCode.INCOMPLETE)
+    return int(ExitCode.SUITE_BROKE if is_hidden else result.exit_code)
 
 
 @click.command()

@@ -231,3 +231,16 @@ def test_reports_without_room_are_named_once_and_leave_no_partial_file(
     assert outcome.err.count("File too large") == 1
     assert all(file.stat().st_size < 1000 for file in (tmp_path / "again").rglob("*") if file.is_file())
     assert not (tmp_path / "again" / "index.html").exists()
+
+
+def test_merged_shards_whose_record_had_to_be_written_elsewhere_are_no_success(
+    conformance: Callable[..., Any], reference: tuple[Service, str], write_profile: Callable[..., Path], tmp_path: Path
+) -> None:
+    write_profile(*reference)
+    chosen = ("--requirement", "job-token-scope.settings.read", "--shard", "1/1")
+    assert conformance("run", *FEW, *chosen, "--out", "shard").code == ExitCode.CONFORMANT
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "results.jsonl").symlink_to("/dev/full")
+    outcome = conformance("merge", "shard", "--out", "out")
+    assert outcome.code == ExitCode.SUITE_BROKE, outcome.text
+    assert "could not be written (No space left on device); the record is in " in outcome.err
