@@ -16,6 +16,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -26,7 +27,6 @@ from conformance.target.machine import file_for, read_json, write_privately
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from conformance.http.exchange import Exchange
     from conformance.target.profile import Profile
@@ -154,7 +154,7 @@ class Marker:
     def _say(self, **more: str) -> str:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         known = {"run": self.run, "host": socket.gethostname(), "pid": os.getpid(), "since": self._since, "beat": now}
-        return json.dumps(known | ({"who": user} if (user := _user()) else {}) | more)
+        return json.dumps({**known, **_numbering(), **({"who": user} if (user := _user()) else {}), **more})
 
     def _put(self, client: Client) -> Mapping[str, Any]:
         """Set the mark if there is none; return another run's mark, or nothing when the mark now is ours."""
@@ -219,7 +219,17 @@ def _is_stale(found: Mapping[str, Any]) -> bool:
 
 
 def _is_here(found: Mapping[str, Any]) -> bool:
-    return found.get("host") == socket.gethostname() and isinstance(found.get("pid"), int)
+    """Tell whether the process of a mark has its number on this machine: a container may only have the same name."""
+    is_same = found.get("host") == socket.gethostname() and _numbering().items() <= found.items()
+    return is_same and isinstance(found.get("pid"), int)
+
+
+def _numbering() -> Mapping[str, str]:
+    """Return what numbers processes here, each container its own; empty where the system does not say."""
+    try:
+        return {"numbering": str(Path("/proc/self/ns/pid").readlink())}
+    except OSError:
+        return {}
 
 
 def _is_alive(pid: int) -> bool:

@@ -87,6 +87,19 @@ def test_the_mark_of_a_dead_run_is_taken_over(
     assert marks_on(profile) == []
 
 
+def test_the_mark_of_a_run_in_another_container_of_the_same_name_stands(profile: Profile) -> None:
+    """With the network of the host, a container has its name; a process that is there has no number here."""
+    before = Marker(profile, "before")
+    assert before.claim() is None
+    with Client(profile.client_settings()) as client:
+        path, maintainer = f"{variables(profile)}/{KEY}", profile.actors["maintainer"]
+        said = json.loads(json.loads(client.send(maintainer, "GET", path).body)["value"])
+        told = json.dumps({**said, "run": "inside", "pid": 10**9, "numbering": "pid:[1]"})
+        client.send(maintainer, "PUT", path, json_body={"value": told})
+    with pytest.raises(TargetError, match="Another run uses project 3 of this target: run inside"):
+        Marker(profile, "other").claim()
+
+
 @pytest.mark.parametrize("name", ["JSON nested a hundred thousand deep", "noise", "a decompression bomb"])
 def test_if_marks_cannot_be_read_a_run_is_marked_in_a_file(name: str) -> None:
     with serving({**BROKEN, **WRONG}[name]) as server:
