@@ -377,9 +377,11 @@ class Session:
         """Record the outcome of every planned test, add up, render the reports, and release the target."""
         try:
             if self.writer.recorder is not None and self.result is None:
-                self._say_what_was_not_begun()
+                with undisturbed():
+                    self._say_what_was_not_begun()
                 self.ending.left = self._put_back()
-                self._say_whether_it_was_upgraded()
+                with suppress(KeyboardInterrupt):  # somebody does not want to wait for this answer
+                    self._say_whether_it_was_upgraded()
                 with undisturbed():  # what was put back is not done again, and what was seen takes seconds to write
                     self._finish(self.writer.recorder)
         finally:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from conformance.reference import Service
+
 OPTIONS = ("-q", "--max-examples", "2", "--seed", "1", "--corpus", "none", "--target", "target.yaml", "--out", "out")
 
 
@@ -85,3 +87,24 @@ def test_a_run_that_is_interrupted_again_and_again_still_tells_what_it_left(tmp_
         assert all("conformance restore" in text for text in footer.left)
         run_conformance("restore", "out", cwd=tmp_path)
         assert is_as_before()
+
+
+def test_an_interrupt_while_the_version_is_asked_again_costs_no_result(
+    conformance: Callable[..., Any],
+    reference: tuple[Service, str],
+    write_profile: Callable[..., Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A gateway may answer by then, so that the call is repeated for a minute."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("conformance.runner.session.upgraded", interrupted)
+    write_profile(*reference, version="auto")
+    outcome = conformance("run", *OPTIONS, "--workers", "1", "--requirement", "job-token-scope.settings.read")
+    footer = read_record(tmp_path / "out" / "results.jsonl").footer
+    assert footer is not None, outcome.text
+    assert (tmp_path / "out" / "index.html").is_file()
+    assert outcome.code == ExitCode.CONFORMANT, outcome.text
