@@ -47,9 +47,13 @@ class Recorder:
     Safe to use from several threads.
     """
 
-    def __init__(self, file: Path) -> None:
-        """Create the folder and open the file for writing; raise UsageError when that is not possible."""
+    def __init__(self, file: Path, *, waits: bool = False) -> None:
+        """Create the folder and open the file for writing; raise UsageError when that is not possible.
+
+        If it `waits`, an earlier record in the file stays there until `take_its_place`.
+        """
         self.file = file
+        self._waits = waits
         self.moved: str | None = None
         self.is_lost = False
         """Whether no file has all lines."""
@@ -60,10 +64,28 @@ class Recorder:
             file.parent.mkdir(parents=True, exist_ok=True)
             self._stream: TextIO | None = file.open("a", encoding="utf-8", errors="backslashreplace")
             require_alone(self._stream, file)
-            with suppress(OSError):  # of what is no file
-                self._stream.truncate(0)
+            if not waits:
+                with suppress(OSError):  # of what is no file
+                    self._stream.truncate(0)
         except OSError as error:
             raise unwritable(file.parent, error) from error
+
+    def take_its_place(self) -> None:
+        """Put all lines so far in the place of the earlier record, at once: an interrupt leaves one of the two."""
+        with self._lock:
+            earlier, new = self._stream, self.file.resolve().with_suffix(".new")
+            try:
+                self._stream = new.open("w", encoding="utf-8", errors="backslashreplace")
+                require_alone(self._stream, new)
+                self._stream.writelines(self._lines)
+                self._stream.flush()
+                new.replace(self.file.resolve())
+            except OSError as error:
+                new.unlink(missing_ok=True)
+                self._move(error)
+            self._waits = False
+            if earlier is not None:
+                earlier.close()
 
     def write(self, line: Line) -> None:
         """Append one line."""
@@ -115,7 +137,7 @@ class Recorder:
 
     def _append(self, text: str) -> None:
         self._lines.append(text)
-        if self._stream is None:
+        if self._stream is None or self._waits:
             return
         try:
             self._stream.write(text)

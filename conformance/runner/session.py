@@ -308,6 +308,8 @@ class Session:
         recorder.write_access(access(self.contract, profile.version))
         for line in (*earlier.lines_of(self.job.kept), *earlier.notices) if earlier is not None else ():
             recorder.append(line)
+        if earlier is not None:
+            recorder.take_its_place()
         self.writer.ended |= self.job.kept
         return recorder
 
@@ -319,7 +321,7 @@ class Session:
         told = set_aside(folder) if self.job.earlier is None else None
         if told is not None:
             print(told, file=sys.stderr)  # noqa: T201 - whoever names a folder twice has to know
-        recorder = Recorder(folder / "results.jsonl")
+        recorder = Recorder(folder / "results.jsonl", waits=self.job.earlier is not None)
         take_away(folder)
         return recorder
 

@@ -171,3 +171,18 @@ def test_an_interrupted_test_verifies_nothing(outcome: TestOutcome) -> None:
     assert result.verdict is RunVerdict.INCOMPLETE
     verdicts = {row.requirement.id: row.verdict for row in result.rows}
     assert verdicts["scope.read"] is Verdict.INCONCLUSIVE
+
+
+def test_a_record_that_waits_takes_the_place_of_an_earlier_one_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "results.jsonl"
+    file.write_text("earlier\n", encoding="utf-8")
+    recorder = Recorder(file, waits=True)
+    recorder.append("first\n")
+    assert file.read_text(encoding="utf-8") == "earlier\n"
+    recorder.take_its_place()
+    recorder.append("second\n")
+    assert file.read_text(encoding="utf-8") == "first\nsecond\n"
+    with pytest.raises(UsageError, match="Another run is writing"):
+        Recorder(file, waits=True)
+    recorder.close()
+    assert [place.name for place in tmp_path.iterdir()] == ["results.jsonl"]

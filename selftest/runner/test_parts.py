@@ -24,7 +24,7 @@ from selftest.conftest import VERSION, run_conformance
 from selftest.proof.test_caught import pages_are_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("inside_this_process")
@@ -200,6 +200,27 @@ def test_a_killed_and_resumed_run_has_the_same_result(folder: Path) -> None:
     settled = [line for line in kept if '"kind": "test"' in line and '"outcome": "passed"' in line]
     assert settled
     assert set(settled) <= set(again)  # with the times that they took in the killed run
+
+
+def test_an_interrupt_at_the_beginning_of_a_resumed_run_costs_no_result(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The results of the first part are written anew then."""
+    killed_copy(folder, "killed-twice")
+    before = (folder / "killed-twice" / "results.jsonl").read_bytes()
+
+    def lines_until_interrupted(self: Part, tests: Collection[str]) -> Iterator[str]:
+        yield from list(lines(self, tests))[:10]
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        lines = Part.lines_of
+        patched.setattr(Part, "lines_of", lines_until_interrupted)
+        assert run_conformance("run", "--resume", "killed-twice", cwd=folder).code == ExitCode.INTERRUPTED
+    assert (folder / "killed-twice" / "results.jsonl").read_bytes() == before
+    outcome = run_conformance("run", "--resume", "killed-twice", cwd=folder)
+    assert outcome.code == ExitCode.NON_CONFORMANT, outcome.text
+    assert not list((folder / "killed-twice").glob("*.new"))
 
 
 @pytest.mark.parametrize(
