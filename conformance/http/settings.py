@@ -10,6 +10,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import httpx
+
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
@@ -78,6 +80,15 @@ class ClientSettings:
         return without_userinfo(self.base_url)
 
 
+def is_address(text: str) -> bool:
+    """Tell whether a text is the address of a server to which the HTTP library can send calls."""
+    try:
+        parts, host = urlsplit(text), httpx.URL(text).raw_host
+        return parts.scheme in ("http", "https") and bool(host) and parts.port != 0
+    except (ValueError, httpx.InvalidURL):  # such as an incomplete IPv6 address, or a name that no DNS can have
+        return False
+
+
 def without_userinfo(url: str) -> str:
     """Remove user name and password from an address."""
     parts = urlsplit(url)
@@ -111,11 +122,7 @@ def client_certificate_from(given: Mapping[str, str] | None, source: str) -> Cli
 
 def proxy_from(given: str | None, source: str) -> str | None:
     """Return the address of a proxy, if there is one; raise UsageError when it is no address."""
-    try:
-        is_one = given is None or (bool(urlsplit(given).hostname) and urlsplit(given).port != 0)
-    except ValueError:  # an incomplete IPv6 address, or a port that is too large
-        is_one = False
-    if not is_one:
+    if given is not None and not is_address(given):
         raise UsageError(f"{source} names a proxy that is no address; one looks like http://proxy.example.com:3128.")
     return given
 

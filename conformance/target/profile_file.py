@@ -14,7 +14,7 @@ from conformance.contract.yaml_files import first_problem, problem_under, read_y
 from conformance.errors import UsageError
 from conformance.http.bodies import with_values
 from conformance.http.redaction import keep_in
-from conformance.http.settings import certificates_from, client_certificate_from, http2_from, proxy_from
+from conformance.http.settings import certificates_from, client_certificate_from, http2_from, is_address, proxy_from
 from conformance.target.apart import require_own_places
 from conformance.target.fit_secrets import VARIABLE, require_carried, require_no_words, stated_secrets
 from conformance.target.names import ACTORS, FEATURES, FIXTURES, PLURALS, fixtures_schema, misspelled_in
@@ -89,16 +89,11 @@ def base_url_from(text: str, complaint: str) -> str:
 
     Raise UsageError, which begins with the complaint, when the text is no base URL.
     """
-    try:
-        found = urlsplit(text)
-        is_one = found.scheme in ("http", "https") and bool(found.hostname) and found.port != 0
-        is_one = is_one and not (found.query or found.fragment or re.search(r"\s", text))
-    except ValueError:  # an incomplete IPv6 address, or a port that is too large
-        is_one = False
-    if not is_one:
+    if not is_address(text) or re.search(r"[\s?#]", text):
         shown = re.sub(r"//.*@", "//[redacted]@", text)  # also in invalid addresses, which cannot be parsed
         raise UsageError(f"{complaint}: '{shown}' is not a base URL, which looks like https://staging.example.com.")
-    keep_in([unquote(found.password)] if found.password else [])
+    password = urlsplit(text).password
+    keep_in([unquote(password)] if password else [])
     return text.rstrip("/").removesuffix("/api/v4")
 
 
