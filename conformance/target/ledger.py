@@ -20,7 +20,7 @@ from conformance.contract import Contract
 from conformance.errors import UsageError
 from conformance.http.bodies import object_in
 from conformance.http.client import RequestsSpentError
-from conformance.http.exchange import NOT_THERE
+from conformance.http.exchange import NOT_THERE, READING
 from conformance.http.redaction import REDACTION, is_short
 from conformance.target.provisioning.own_groups import OwnGroup
 from conformance.target.spots import Spot, where
@@ -73,7 +73,9 @@ class Ledger:
         self._covered: set[Spot] = set()
         self._unanswered = self._unreadable = 0
         self._hidden: defaultdict[Spot, list[Thing]] = defaultdict(list)
-        """By what a call is about, the things that are served in a form that nobody can read."""
+        """By what a call is about, the things that are served in a form that nobody can read, or by a fault."""
+        self._refused: defaultdict[Spot, list[Thing]] = defaultdict(list)
+        """By what a call is about, the things that are shown to nobody: the service may not have them."""
         client.on_exchange(self._heard)
         self._written: set[str] = set()
         self._surely: set[str] = set()
@@ -94,9 +96,11 @@ class Ledger:
             return
         operation = self._operation_of(call.method, call.path)
         name = (operation.alias_of or operation.id) if operation is not None else ""
-        silent = self._cover(spot) if spot not in self._covered else []
-        for thing in (*silent, *self._hidden.get(spot, ())):
+        for thing in self._cover(spot) if spot not in self._covered else ():
             self._give_up(thing, name, spot)
+        for thing in self._unseen(name, spot):
+            self._once(_what_is_lost(thing))
+            self._written.add(str(thing))  # what is read from now on is no former state
         if name in self._stays:
             self._once(self._what_stays(name, spot))
         added = self._adding.get(name)
@@ -107,12 +111,14 @@ class Ledger:
     def after(self, exchange: Exchange) -> None:
         """Record the number of what a call has made, what it has deleted, and that a refused call left nothing."""
         call = exchange.call
-        if call.method not in ("POST", "DELETE"):
+        if call.method in READING:
             return
         operation = self._operation_of(call.method, call.path)
         spot = self._states.spots.called(call.path) if operation is not None else None
         if operation is None or spot is None:
             return
+        for thing in self._unseen(operation.alias_of or operation.id, spot):
+            self._see_whether_it_stays(_what_is_lost(thing), exchange)
         if operation.id in self._stays:
             self._see_whether_it_stays(self._what_stays(operation.id, spot), exchange)
         if not exchange.is_success:
@@ -153,7 +159,7 @@ class Ledger:
 
     def _heard(self, exchange: Exchange) -> None:
         self._unanswered += exchange.is_withheld
-        self._unreadable += exchange.is_success and exchange.served_json is None
+        self._unreadable += exchange.is_broken or (exchange.is_success and exchange.served_json is None)
 
     def _cover(self, spot: Spot) -> list[Thing]:
         """Record the state of a thing and of what lies in it; return what could not be read for want of an answer."""
@@ -162,13 +168,15 @@ class Ledger:
             if spot in self._covered:
                 return silent
             for thing in self._states.things(spot):
+                if str(thing) in self._written:
+                    continue
                 before, unreadable = self._unanswered, self._unreadable
-                found = None if str(thing) in self._written else self._states.read(thing)
+                found = self._states.read(thing)
                 if self._unanswered > before:  # what was read may be only a part
                     silent.append(thing)
-                elif found is None and self._unreadable > unreadable:
-                    self._hidden[spot].append(thing)
-                elif found is not None:
+                elif found is None:
+                    (self._hidden if self._unreadable > unreadable else self._refused)[spot].append(thing)
+                else:
                     reader, state = found
                     was = {"was": thing.part.name, **_place(thing.spot), "by": reader}
                     self._write({**was, "state": [[key, self._writable(state[key], thing.spot)] for key in state]})
@@ -183,13 +191,26 @@ class Ledger:
 
         What is read after that call is no former state, and to restore it could undo what a test has put back itself.
         """
-        place = where(self._states.profile, thing.spot, spot)
-        if operation and not Contract.load().side_effects.may_move(operation, thing.part.name, place):
+        if operation and not self._may_move(operation, thing, spot):
             return
         with self._lock:
             if str(thing) not in self._written:  # another thread may have read it by now
-                self._once({"stays": f"the former {thing.part.name}, {_UNREAD}", **_place(thing.spot)})
+                self._once(_what_is_lost(thing))
                 self._written.add(str(thing))
+
+    def _may_move(self, operation: str, thing: Thing, spot: Spot) -> bool:
+        place = where(self._states.profile, thing.spot, spot)
+        return bool(Contract.load().side_effects.may_move(operation, thing.part.name, place))
+
+    def _unseen(self, operation: str, spot: Spot) -> Iterator[Thing]:
+        """Yield the things without a known state that an operation may change.
+
+        What is shown to nobody is only changed by its own calls; where it is a list of what has a number that a service
+        gives, nobody can change what was there before the run.
+        """
+        yield from (one for one in self._hidden.get(spot, ()) if not operation or self._may_move(operation, one, spot))
+        own = (one for one in self._refused.get(spot, ()) if one.spot == spot and not one.restored.named)
+        yield from (one for one in own if operation in one.restored.operations)
 
     def _writable(self, values: Mapping[str, Any], spot: Spot) -> dict[str, Any]:
         """Drop values that contain a secret in an encoded form, because readers of the file would learn it."""
@@ -241,6 +262,10 @@ class Ledger:
                 )
         if self._problem is not None:
             raise UnwrittenError(self._problem)
+
+
+def _what_is_lost(thing: Thing) -> dict[str, Any]:
+    return {"stays": f"the former {thing.part.name}, {_UNREAD}", **_place(thing.spot)}
 
 
 def _key(line: Mapping[str, Any]) -> str:

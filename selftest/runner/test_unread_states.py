@@ -87,6 +87,62 @@ def test_what_no_answer_showed_is_read_again_where_a_call_does_not_change_it(
     assert everything_read(profile) == before
 
 
+@pytest.mark.parametrize(
+    ("status", "is_served", "is_named"),
+    [(500, True, True), (501, True, True), (404, True, True), (404, False, False), (500, False, False)],
+)
+def test_what_a_half_built_service_changes_and_does_not_show_is_named(
+    profile: Profile,
+    reference: tuple[Service, str],
+    tmp_path: Path,
+    status: int,
+    is_served: bool,  # noqa: FBT001 - of a table
+    is_named: bool,  # noqa: FBT001 - of a table
+) -> None:
+    """Its settings may be taken before anybody can read them."""
+
+    def half_built(route: Route, _: Request, response: Response) -> Response:
+        if not route.path.endswith("/merge_request_approval_setting"):
+            return response
+        return Response(status) if route.method == "GET" else response if is_served else Response(404)
+
+    reference[0].transformers.append(half_built)
+    project = profile.value("project")
+    precautions, path = Precautions.of(profile, None, tmp_path, "run"), f"/projects/{project}"
+    with in_a_test(profile) as test:
+        precautions.keep_ledger(test.run, 0)
+        assert list(precautions.begin([0], restores=True)) == []
+        maintainer, send = profile.actors["maintainer"], test.run.client.send
+        settings, told = f"{path}/merge_request_approval_setting", {"allow_author_approval": False}
+        assert send(maintainer, "PUT", settings, json_body=told).is_success is is_served
+        assert send(maintainer, "PATCH", f"{path}/job_token_scope", json_body={"enabled": False}).is_success
+        left = precautions.put_back()
+        precautions.release()
+    lost = f"the former project-settings, which no answer showed before it was changed, of project {project}"
+    assert left == ((lost,) if is_named else ())
+
+
+def test_a_fault_of_the_service_in_one_read_is_no_end_of_a_list_and_no_absence(
+    profile: Profile, reference: tuple[Service, str]
+) -> None:
+    broken: set[bytes] = set()
+
+    def broken_at_first(_: Route, request: Request, response: Response) -> Response:
+        is_first = request.method == "GET" and request.query not in broken
+        broken.add(request.query)
+        return Response(500) if is_first else response
+
+    with Client(profile.client_settings(), beside=True) as client:
+        states = States(profile, client)
+        project = Spot("project", profile.value("project"))
+        things = [thing for thing in states.things(project) if thing.spot == project]
+        before = [states.read(thing) for thing in things]
+        reference[0].transformers.append(broken_at_first)
+        for thing, known in zip(things, before, strict=True):
+            broken.clear()
+            assert states.read(thing) == known
+
+
 def test_a_page_without_an_answer_is_not_the_end_of_a_list(write_profile: Callable[..., Path]) -> None:
     """Otherwise, the entries behind it would count as gone, and would be brought back although they are there."""
     service = prepared_service(VERSION, Choices(max_per_page=10, default_per_page=10, pagination_headers=False))
