@@ -115,12 +115,11 @@ class Precautions:
 
     def _marked(self, world: int) -> str | None:
         mark = Marker(self.profile.in_world(world), self.told["run"])
+        self._marks.append(mark)  # before, because the target may go away when it has the mark
         try:
-            taken_over = mark.claim()
+            return mark.claim()
         except TargetGoneError as error:
             raise TargetError(str(error)) from error
-        self._marks.append(mark)
-        return taken_over
 
     def _open_here(self, base_url: str | None = None) -> dict[str, Path]:
         """Return the runs, of one target or of any, that wrote to this folder and whose changes are not restored."""

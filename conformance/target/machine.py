@@ -22,11 +22,20 @@ _VARIABLE = "CONFORMANCE_STATE"
 
 
 def state_folder() -> Path:
-    """Return the folder for this: the user's state folder, or the one in CONFORMANCE_STATE."""
+    """Return the folder for this: the user's state folder, or the one in CONFORMANCE_STATE.
+
+    Raise UsageError when neither is known, as in a container with a user of no name.
+    """
     named = os.environ.get(_VARIABLE)
     if named:
         return Path(named)
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "conformance"
+    try:
+        return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "conformance"
+    except RuntimeError as error:
+        raise UsageError(
+            "This user has no home folder, in which the suite remembers what it has to put back. Name a folder with "
+            f"{_VARIABLE}."
+        ) from error
 
 
 def require_confirmed(profile: Profile, confirmed: str | None) -> None:

@@ -13,14 +13,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies
 
 from conformance.contract import Contract
-from conformance.errors import ExitCode, TargetError
-from conformance.http.client import Client
+from conformance.errors import ExitCode, TargetError, UsageError
+from conformance.http.client import Client, TargetGoneError
 from conformance.http.exchange import Call
 from conformance.http.transport import NotSentError
 from conformance.reference.http import Request, Response
 from conformance.results.reading import read_record
+from conformance.runner.precautions import Precautions
 from conformance.suite.context import Run
 from conformance.target import Fixture, Profile, load_profile
+from conformance.target.machine import state_folder
 from conformance.target.marker import KEY, Marker
 from conformance.target.profile import Actor
 from selftest.proof.hostile import BROKEN, WRONG, serving
@@ -53,6 +55,34 @@ def test_a_run_without_a_writable_state_folder_does_not_start_and_says_why(
     assert footer.exit_code == conformance("report", "out").code == outcome.code
     assert "Name another folder with CONFORMANCE_STATE" in str(footer.detail)
     assert marks_on(profile) == []
+
+
+def test_a_run_that_loses_its_target_while_it_marks_it_leaves_no_mark(
+    profile: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: object) -> None:
+        raise TargetGoneError("nobody is there")
+
+    precautions = Precautions.of(profile, None, tmp_path, "run")
+    monkeypatch.setattr(Marker, "_require_fresh_reads", gone)
+    with pytest.raises(TargetError, match="nobody is there"):
+        list(precautions.begin([0], restores=True))
+    assert len(marks_on(profile)) == 1
+    precautions.release()
+    assert marks_on(profile) == []
+
+
+def test_a_user_without_a_home_folder_is_told_to_name_a_state_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container may run as a user of no name, and without HOME."""
+
+    def of_nobody(_: int) -> None:
+        raise KeyError
+
+    for name in ("CONFORMANCE_STATE", "XDG_STATE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", of_nobody)
+    with pytest.raises(UsageError, match="Name a folder with CONFORMANCE_STATE"):
+        state_folder()
 
 
 def _without_variables(route: Route, _: Request, response: Response) -> Response:
