@@ -123,6 +123,13 @@ def session_of(config: pytest.Config) -> Session | None:
 # -- workers -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> Generator[None, None, None]:
+    """Start workers that get no interrupt: this process ends them."""
+    with workers.interrupts_held() if workers.has_workers(session.config) else nullcontext():
+        yield
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: WorkerController) -> None:
     """Tell a worker of pytest-xdist what it needs to know about the run."""

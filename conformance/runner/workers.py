@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import signal
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from conformance.runner.precautions import ENDING
 from conformance.runner.session import ProcessSummary, Session, Share
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import pytest
 
@@ -101,6 +102,19 @@ def go_on(config: pytest.Config) -> None:
     if is_worker(config):
         gc.freeze()
         gc.enable()
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """While the context lasts, hold interrupts back; a process that is started in it gets none.
+
+    Ctrl-C reaches all processes of a terminal: a worker that has only begun would show a traceback.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def session_of_worker(job: Job, told: Mapping[str, Any]) -> Session:

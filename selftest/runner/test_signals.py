@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import yaml
 from conformance.errors import ExitCode
 from conformance.reference import EmbeddedServer
 from conformance.results.reading import read_record
+from conformance.runner.workers import interrupts_held
 from conformance.target import load_profile
 from conformance.target.embedded import prepared_service, profile_of
 from selftest.conftest import VERSION, run_conformance
@@ -108,3 +110,27 @@ def test_an_interrupt_while_the_version_is_asked_again_costs_no_result(
     assert footer is not None, outcome.text
     assert (tmp_path / "out" / "index.html").is_file()
     assert outcome.code == ExitCode.CONFORMANT, outcome.text
+
+
+def test_a_worker_that_is_started_gets_no_interrupt_of_the_terminal_and_the_run_gets_it_later() -> None:
+    """It would show a traceback of the library that starts it."""
+    waits = "import sys; print('begun', flush=True); sys.stdin.read()"
+
+    def interrupt() -> None:
+        with interrupts_held():
+            os.kill(os.getpid(), signal.SIGINT)
+            worker.send_signal(signal.SIGINT)
+            seen.append("held")
+
+    seen: list[str] = []
+    with interrupts_held():
+        worker = subprocess.Popen(
+            [sys.executable, "-c", waits], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+    assert worker.stdout
+    assert worker.stdout.readline() == "begun\n"
+    with pytest.raises(KeyboardInterrupt):
+        interrupt()
+    assert seen == ["held"]
+    worker.communicate(timeout=60)
+    assert worker.returncode == 0
