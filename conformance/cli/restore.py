@@ -11,6 +11,7 @@ import click
 
 from conformance.cli.parameters import PLACE
 from conformance.errors import ExitCode, UsageError
+from conformance.results.recorder import is_being_written
 from conformance.results.text import together
 from conformance.runner.precautions import ledgers_in, released, restored
 from conformance.target import load_profile
@@ -38,8 +39,9 @@ def restore(folder: Path, target: Path | None) -> int:
     header = _header_in(files)
     profile = _profile_of(header, target)
     process = Marker(profile.in_world(header["world"]), header["run"]).process
-    if process is not None:
-        raise UsageError(f"The run of {folder} still goes on: process {process}. It puts back itself when it ends.")
+    if process is not None or is_being_written(folder):
+        who = f": process {process}" if process is not None else ""
+        raise UsageError(f"The run of {folder} still goes on{who}. It puts back itself when it ends.")
     left = restored(folder, profile)
     released(folder, profile)
     for what in together(left):

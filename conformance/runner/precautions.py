@@ -59,6 +59,8 @@ class Precautions:
     _ledger: Ledger | None = None
     _client: Client | None = None
     _marks: list[Marker] = field(default_factory=list)
+    _begun: list[Path] = field(default_factory=list)
+    """The ledgers of this run."""
 
     @classmethod
     def of(cls, profile: Profile, file: Path | None, folder: Path, run: str) -> Self:
@@ -108,7 +110,8 @@ class Precautions:
             )
         try:
             for number in worlds:
-                begun(self._file(number), {**self.told, "world": number, "places": _places(self.profile, number)})
+                told = {**self.told, "world": number, "places": _places(self.profile, number)}
+                self._begun.append(begun(self._file(number), told))
         except OSError as error:
             raise unwritable(self.folder, error) from error
         remember_ledgers(self.profile.base_url, self.told["run"], self.folder)
@@ -168,7 +171,9 @@ class Precautions:
     def put_back(self) -> tuple[str, ...]:
         """Restore what this run changed in all of its worlds; return what is left."""
         self.close()
-        return restored(self.folder, self.profile)
+        gone = [str(file) for file in self._begun if not file.exists()]
+        lost = [f"all that it changed: {', '.join(gone)} was deleted meanwhile, and only that said what it was"]
+        return (*restored(self.folder, self.profile), *(lost if gone else ()))
 
 
 def _before_write(ledger: Ledger, client: Client, run: Run, call: Call) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.errors import ExitCode
 from conformance.results.recorder import Recorder
 from conformance.runner.precautions import Precautions, restored
 from conformance.target.embedded import prepared_service, profile_of
@@ -15,7 +16,7 @@ from conformance.target.profile_file import profile_from
 from selftest.conftest import VERSION, in_a_test, serving
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from conformance.target import Profile
@@ -73,3 +74,26 @@ def test_what_a_killed_run_changed_elsewhere_is_left_to_its_own_profile(
     assert not Content.read(tmp_path / "one" / "ledger.jsonl").is_settled
     assert restored(tmp_path / "one", one) == ()
     assert begun_with(other, tmp_path / "another") == []
+
+
+def test_what_a_run_that_goes_on_changed_is_not_restored_by_hand_either(
+    conformance: Callable[..., Any], profiles: tuple[Profile, Profile], tmp_path: Path
+) -> None:
+    """It may go on in a container, where its process has no number here."""
+    live = Recorder(tmp_path / "one" / "results.jsonl")
+    changed(profiles[0], tmp_path / "one")
+    (tmp_path / "target.yaml").write_text(f"base_url: {profiles[0].base_url}\nactors: {{}}", encoding="utf-8")
+    outcome = conformance("restore", "one", "--target", "target.yaml")
+    assert (outcome.code, "still goes on. It puts back" in outcome.err) == (ExitCode.USAGE, True), outcome.text
+    live.close()
+
+
+def test_a_run_whose_ledger_somebody_deleted_says_that_its_changes_stay(
+    profiles: tuple[Profile, Profile], tmp_path: Path
+) -> None:
+    precautions = Precautions.of(profiles[0], None, tmp_path / "one", "one")
+    assert list(precautions.begin([0], restores=True)) == []
+    (tmp_path / "one" / "ledger.jsonl").unlink()
+    (left,) = precautions.put_back()
+    assert left.startswith(f"all that it changed: {tmp_path / 'one' / 'ledger.jsonl'} was deleted meanwhile")
+    precautions.release()

@@ -112,7 +112,7 @@ def test_an_interrupt_while_the_version_is_asked_again_costs_no_result(
     assert outcome.code == ExitCode.CONFORMANT, outcome.text
 
 
-def test_a_worker_that_is_started_gets_no_interrupt_of_the_terminal_and_the_run_gets_it_later() -> None:
+def test_a_worker_that_starts_gets_no_interrupt_and_the_run_gets_it_later() -> None:
     """It would show a traceback of the library that starts it."""
     waits = "import sys; print('begun', flush=True); sys.stdin.read()"
 
@@ -123,6 +123,7 @@ def test_a_worker_that_is_started_gets_no_interrupt_of_the_terminal_and_the_run_
             seen.append("held")
 
     seen: list[str] = []
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # where tests run side by side, it is ignored
     with interrupts_held():
         worker = subprocess.Popen(
             [sys.executable, "-c", waits], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -131,6 +132,7 @@ def test_a_worker_that_is_started_gets_no_interrupt_of_the_terminal_and_the_run_
     assert worker.stdout.readline() == "begun\n"
     with pytest.raises(KeyboardInterrupt):
         interrupt()
+    signal.signal(signal.SIGINT, usual)
     assert seen == ["held"]
     worker.communicate(timeout=60)
     assert worker.returncode == 0
