@@ -89,8 +89,9 @@ class Precautions:
         remembered = {**self._open_here(self.told["base_url"]), **open_ledgers(self.profile.base_url)}
         for run, written_to in remembered.items():
             folder = _moved_to(written_to, run)
-            if not _concerns(folder, worlds) or (folder != self.folder and is_being_written(folder)):
-                continue  # another shard, which uses other worlds; or a run with a profile of other places
+            goes_on = folder.resolve() != self.folder.resolve() and is_being_written(folder)
+            if goes_on or not _concerns(folder, worlds):
+                continue  # with a profile of other places; or another shard, which uses other worlds
             if not _is_about(folder, self.profile):
                 yield f"Run {run} did not end, and its profile names other places: conformance restore {folder}"
             elif not restores:

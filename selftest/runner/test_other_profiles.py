@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,7 +18,6 @@ from selftest.conftest import VERSION, in_a_test, serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from conformance.target import Profile
 
@@ -62,6 +62,16 @@ def test_a_run_that_goes_on_is_not_undone(profiles: tuple[Profile, Profile], tmp
         assert begun_with(profile, tmp_path / "other") == []
         assert not Content.read(tmp_path / "one" / "ledger.jsonl").is_settled
     live.close()
+
+
+def test_what_a_killed_run_changed_is_put_back_by_one_that_writes_to_its_folder(
+    profiles: tuple[Profile, Profile], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    changed(profiles[0], tmp_path / "one")
+    own = Recorder(Path("one") / "results.jsonl")
+    assert begun_with(profiles[0], Path("one")) == ["Run one did not end. What it changed has been put back first."]
+    own.close()
 
 
 def test_what_a_killed_run_changed_elsewhere_is_left_to_its_own_profile(
