@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -118,7 +119,7 @@ def test_a_worker_that_starts_gets_no_interrupt_and_the_run_gets_it_later() -> N
 
     def interrupt() -> None:
         with interrupts_held():
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.pthread_kill(threading.get_ident(), signal.SIGINT)  # another thread may not hold it back
             worker.send_signal(signal.SIGINT)
             seen.append("held")
 
