@@ -44,7 +44,8 @@ class _Day(click.DateTime):
 def baseline(record: Path | None, *, owner: str, expires: datetime | None, schema: bool) -> None:
     """Write a baseline of what failed in a run to standard output: `conformance baseline FOLDER > baseline.yaml`.
 
-    RECORD is a results.jsonl, or the folder that holds it. What the baseline of that run had stays as it was.
+    RECORD is a results.jsonl, or the folder that holds it. What the baseline of that run had stays as it was, unless
+    the run saw that it holds.
     """
     if schema:
         click.echo(schema_text(SCHEMA), nl=False)

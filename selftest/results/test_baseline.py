@@ -14,7 +14,7 @@ from conformance.cli import commands
 from conformance.contract import Contract
 from conformance.errors import ConformanceError, ExitCode
 from conformance.results.baseline import baseline_of, load_baseline
-from conformance.results.record import KnownFailure, Reason, RunRecord
+from conformance.results.record import KnownFailure, Outcome, Reason, RunRecord
 from conformance.results.verdicts import RunVerdict, Verdict, add_up
 from selftest.reports.report_samples import failed, left_open, passed, planned, record
 
@@ -164,6 +164,17 @@ def test_a_baseline_is_written_from_a_run_and_keeps_former_entries(tmp_path: Pat
     assert found[names[0]] == OF_ENTRY
     assert (found[names[1]].owner, found[names[1]].expires) == ("team B", "2027-02-01")
     assert "204 without a body" in found[names[1]].reason
+
+
+def test_an_entry_stays_until_a_run_saw_that_it_holds(tmp_path: Path) -> None:
+    names = [f"job-token-scope.switch.{name}" for name in ("on", "off", "no-content")]
+    shaky, open_, holds = (planned(name, known_failure=OF_ENTRY) for name in names)
+    elsewhere = planned("job-token-scope.settings.read", known_failure=OF_ENTRY, selected=False)
+    gap = left_open(open_.id, Reason.PRECONDITION)
+    checks = (failed(shaky.id, outcome=Outcome.UNSTABLE), gap, passed(holds.id))
+    result = add_up(record(shaky, open_, holds, elsewhere, checks=checks))
+    found = read(tmp_path, baseline_of(result, "team B", date(2027, 2, 1)))
+    assert found == dict.fromkeys((shaky.id, open_.id, elsewhere.id), OF_ENTRY)
 
 
 def test_a_written_baseline_can_be_read_whatever_the_target_answered(tmp_path: Path) -> None:
