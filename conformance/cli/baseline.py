@@ -59,7 +59,7 @@ def baseline(record: Path | None, *, owner: str, expires: datetime | None, schem
     if until < today:
         raise UsageError(f"--expires {until} is over, so that no entry would have an effect. Name a day to come.")
     read = trusted_record(record)
-    if read.footer is None or read.damage:
+    if not read.is_complete or read.damage:
         click.echo(
             f"Warning: the record of {record} is not whole: what else failed in that run is not in the list.", err=True
         )

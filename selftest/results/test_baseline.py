@@ -16,7 +16,7 @@ from conformance.errors import ConformanceError, ExitCode
 from conformance.results.baseline import baseline_of, load_baseline
 from conformance.results.record import KnownFailure, Outcome, Reason, RunRecord
 from conformance.results.verdicts import RunVerdict, Verdict, add_up
-from selftest.reports.report_samples import failed, left_open, passed, planned, record
+from selftest.reports.report_samples import FOOTER, failed, left_open, passed, planned, record, written
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -184,6 +184,18 @@ def test_a_written_baseline_can_be_read_whatever_the_target_answered(tmp_path: P
     reason = read(tmp_path, baseline_of(result, "team B", date(2027, 2, 1)))[name].reason
     assert r"got \ud800\x00\x1b[31m\x85\ufeff\u202e: '" in reason
     assert reason.isprintable()
+
+
+@pytest.mark.parametrize(("stopped", "is_warned"), [(None, False), ("the requests of --max-requests were spent", True)])
+def test_of_a_run_that_was_stopped_there_is_a_warning(
+    stopped: str | None,
+    is_warned: bool,  # noqa: FBT001 - a column
+    tmp_path: Path,
+) -> None:
+    ended = replace(FOOTER, detail=stopped)
+    file = written(record(OTHER, checks=(failed("scope.read"),), footer=ended), tmp_path)
+    told = CliRunner().invoke(commands, ["baseline", str(file)])
+    assert ("is not whole" in told.output) is is_warned, told.output
 
 
 def test_the_schema_of_the_file_is_printed() -> None:
