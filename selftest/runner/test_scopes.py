@@ -1,0 +1,40 @@
+"""A service that has one area, and says so, can be verified: no statement about it is left to tests of other areas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.contract import Contract, Version
+from selftest.reads import report_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conformance.reference import Service
+
+pytestmark = pytest.mark.usefixtures("inside_this_process")
+
+AREAS = sorted({operation.area for operation in Contract.load().operations(Version.parse("17.7"))} - {"versions"})
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_a_sound_service_is_conformant_for_the_one_area_that_it_claims(
+    area: str,
+    conformance: Callable[..., Any],
+    reference: tuple[Service, str],
+    write_profile: Callable[..., Path],
+    tmp_path: Path,
+) -> None:
+    write_profile(*reference, scope=[area])
+    outcome = conformance("run", "--target", "target.yaml", "--out", "out", "--max-examples", "1", "--corpus", "none")
+    report = report_of(tmp_path / "out")
+    left = {
+        row["id"]: (row["verdict"], row["detail"])
+        for row in report["requirements"]
+        if row["level"] == "must" and row["verdict"] not in ("passed", "not applicable")
+    }
+    assert left == {}
+    assert (outcome.code, report["verdict"]) == (0, "conformant")
