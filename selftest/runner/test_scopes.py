@@ -20,15 +20,20 @@ pytestmark = pytest.mark.usefixtures("inside_this_process")
 AREAS = sorted({operation.area for operation in Contract.load().operations(Version.parse("17.7"))} - {"versions"})
 
 
-@pytest.mark.parametrize("area", AREAS)
+@pytest.mark.parametrize(
+    ("area", "version"),
+    # The only write of this area is gone from 16.0 on: what all writes show together does not apply then.
+    [*((area, "17.7") for area in AREAS), ("project-approval-configuration", "unknown")],
+)
 def test_a_sound_service_is_conformant_for_the_one_area_that_it_claims(
     area: str,
+    version: str,
     conformance: Callable[..., Any],
     reference: tuple[Service, str],
     write_profile: Callable[..., Path],
     tmp_path: Path,
 ) -> None:
-    write_profile(*reference, scope=[area])
+    write_profile(*reference, scope=[area], version=version)
     outcome = conformance("run", "--target", "target.yaml", "--out", "out", "--max-examples", "1", "--corpus", "none")
     report = report_of(tmp_path / "out")
     left = {
