@@ -281,7 +281,8 @@ def _row(entry: PlannedRequirement, checks: list[Check], ends: Mapping[str, Test
     )
     passed = sum(check.outcome is Outcome.PASSED for check in checks)
     verdict, reason, detail = _verdict(entry, checks, ends)
-    is_whole = verdict is Verdict.INCONCLUSIVE and not any(_unfinished(ends.get(test), test) for test in entry.tests)
+    is_open = verdict in (Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
+    is_whole = is_open and not any(_unfinished(ends.get(test), test) for test in entry.tests)
     waits_for = _waits_for(checks) if is_whole else frozenset()
     return RequirementVerdict(entry, verdict, reason, detail, passed, failures, observations, waits_for)
 

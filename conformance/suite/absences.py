@@ -54,7 +54,9 @@ class OperationAbsent(Unmet):
 
     def __init__(self, absence: Absence) -> None:
         """Name the operation."""
-        super().__init__(Reason.OPERATION_ABSENT, f"the target does not have {absence.operation.label}")
+        operation = absence.operation
+        detail = f"the target does not have {operation.label}"
+        super().__init__(Reason.OPERATION_ABSENT, detail, waits_for=operation.success.requirement)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,8 @@ class CheckCollector:
         """The first answer of the test that was not the documented record at all: later answers are not trusted."""
         self.failures = 0
         """Number of recorded violations."""
+        self.last_failed: str | None = None
+        """The requirement that was violated last: where that ends the test, the rest is open because of it alone."""
         self.is_unmet = False
         """Whether something that the test must verify was not seen, because an earlier step did not succeed."""
         self._test = test
@@ -81,6 +83,7 @@ class CheckCollector:
         `shown` returns the evidence and the detail; it is called only for these, because making them is slow.
         """
         with self._lock:
+            self.last_failed = requirement
             if self._pending is None:
                 self.failures += 1
                 self._told.add(requirement)

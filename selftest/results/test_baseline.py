@@ -67,17 +67,25 @@ def test_open_requirements_beside_known_failures_leave_the_run_incomplete() -> N
 
 
 WAITING = replace(left_open("scope.read", Reason.PRECONDITION), waits_for="scope.switch")
+LACKING = replace(WAITING, reason=Reason.OPERATION_ABSENT, outcome=Outcome.NOT_TESTED)
 
 
 @pytest.mark.parametrize(
     ("checks", "exit_code"),
     [
         ((WAITING,), ExitCode.CONFORMANT),
+        ((LACKING,), ExitCode.CONFORMANT),
         ((passed("scope.read"), WAITING), ExitCode.CONFORMANT),
         ((WAITING, left_open("scope.read", Reason.PRECONDITION)), ExitCode.INCOMPLETE),
         ((replace(WAITING, waits_for="scope.other"),), ExitCode.INCOMPLETE),
     ],
-    ids=["waits alone", "holds elsewhere", "is open for another reason too", "waits for what is not known"],
+    ids=[
+        "waits alone",
+        "needs an absent operation",
+        "holds elsewhere",
+        "is open for another reason too",
+        "waits for what is not known",
+    ],
 )
 def test_what_depends_only_on_a_known_failure_fails_no_run(checks: tuple[Check, ...], exit_code: ExitCode) -> None:
     result = add_up(run(listed(), (failed("scope.switch"), *checks)))
