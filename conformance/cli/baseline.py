@@ -44,7 +44,8 @@ class _Day(click.DateTime):
 def baseline(record: Path | None, *, owner: str, expires: datetime | None, schema: bool) -> None:
     """Write a baseline of what failed in a run to standard output: `conformance baseline FOLDER > baseline.yaml`.
 
-    RECORD is a results.jsonl, or the folder that holds it. What the baseline of that run had stays as it was.
+    RECORD is a results.jsonl, or the folder that holds it. What the baseline of that run had stays as it was, unless
+    the run saw that it holds.
     """
     if schema:
         click.echo(schema_text(SCHEMA), nl=False)
@@ -58,7 +59,7 @@ def baseline(record: Path | None, *, owner: str, expires: datetime | None, schem
     if until < today:
         raise UsageError(f"--expires {until} is over, so that no entry would have an effect. Name a day to come.")
     read = trusted_record(record)
-    if read.footer is None or read.damage:
+    if not read.is_complete or read.damage:
         click.echo(
             f"Warning: the record of {record} is not whole: what else failed in that run is not in the list.", err=True
         )

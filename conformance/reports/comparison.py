@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from itertools import compress
+from itertools import combinations, compress
 from typing import TYPE_CHECKING
 
 from conformance.errors import UsageError
-from conformance.reports.diff import Side
+from conformance.reports.diff import Side, chose_otherwise
 from conformance.reports.pages import template
 from conformance.results.text import one_line, plural
 from conformance.results.verdicts import RunVerdict
@@ -89,11 +89,17 @@ def compare_targets(runs: Mapping[str, Facts]) -> Comparison:
         sides=tuple(Side.of(facts) for facts in runs.values()),
         areas=_areas(list(runs.values())),
         requirements=differing,
-        observations=tuple(row for row in chosen if all(cells := list(compress(row.cells, ran))) and len({*cells}) > 1),
+        observations=tuple(row for row in chosen if _differ([rows.get(row.name) for rows in compress(every, ran)])),
         speed=_speed(list(runs.values())),
         alike=len(verdicts) - len(differing),
         not_run=tuple(name for name, has_run in zip(runs, ran, strict=True) if not has_run),
     )
+
+
+def _differ(rows: Sequence[RequirementVerdict | None]) -> bool:
+    """Tell whether targets chose otherwise, as far as each was seen to choose anything."""
+    seen = [row for row in rows if row is not None and row.observations]
+    return len(seen) == len(rows) and any(chose_otherwise(*pair) for pair in combinations(seen, 2))
 
 
 def _areas(runs: Sequence[Facts]) -> tuple[Row, ...]:

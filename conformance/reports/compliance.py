@@ -11,7 +11,7 @@ from conformance.results.grouping import grouped
 from conformance.results.record import Outcome, Reason, TestOutcome
 from conformance.results.subject import Subject
 from conformance.results.text import one_line, plural
-from conformance.results.verdicts import LEFT_OPEN, RequirementVerdict, Verdict
+from conformance.results.verdicts import LEFT_OPEN, RequirementVerdict, Verdict, anything_seen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -116,6 +116,7 @@ def sentence(facts: Facts) -> str:
         known=sum(row.is_known for row in violations),
         beside=sum(not row.requirement.selected for row in violations),
         untried=_untried(facts.result.rows),
+        looked=anything_seen(facts.result.rows),
     )
     ended = facts.record.footer
     stopped = "The run was cut off before its end; what would have followed was not seen."

@@ -26,6 +26,8 @@ DIFF_FORM = 1
 _DIGEST = re.compile(r"[0-9a-f]{40,}")
 #: An operation counts as slower from this factor and this many milliseconds on; smaller differences are chance.
 _SLOWER_FACTOR, _SLOWER_MILLISECONDS = 1.5, 20.0
+#: The verdicts of requirements of which every test came to its end.
+_SAW_ALL = frozenset({Verdict.PASSED, Verdict.NOTED})
 
 
 class Sort(StrEnum):
@@ -153,11 +155,19 @@ def _changes(
     sort = _sort(old, new)
     if sort is not None:
         yield _change(sort, old, new, why(new))
-    seen = (set(old.observations), set(new.observations))
-    if all(seen) and seen[0] != seen[1]:
-        before, after = ("; ".join(sorted(one - other)) or "nothing else" for one, other in (seen, seen[::-1]))
+    if chose_otherwise(old, new):
+        was, now = set(old.observations), set(new.observations)
+        before, after = ("; ".join(sorted(seen)) or "nothing else" for seen in (was - now, now - was))
         stated = new.requirement
         yield Change(Sort.OBSERVED, name, stated.level, one_line(before), one_line(after), one_line(stated.statement))
+
+
+def chose_otherwise(one: RequirementVerdict, other: RequirementVerdict) -> bool:
+    """Tell whether two runs saw other choices; where one failed or left something open, it need not have seen all."""
+    seen, seen_there = set(one.observations), set(other.observations)
+    missing = seen_there - seen if one.verdict in _SAW_ALL else set()
+    missing_there = seen - seen_there if other.verdict in _SAW_ALL else set()
+    return bool(seen and seen_there and (missing or missing_there))
 
 
 def _sort(old: RequirementVerdict, new: RequirementVerdict) -> Sort | None:

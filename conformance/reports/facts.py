@@ -247,9 +247,14 @@ class Facts:
 
     @cached_property
     def failed(self) -> tuple[RequirementVerdict, ...]:
-        """Requirements that failed or were unstable: violations first, otherwise in the contract's order."""
+        """Requirements that failed or were unstable: violations first, and of these the ones that nobody knew.
+
+        Otherwise they are in the contract's order. Many formats show only the first ones.
+        """
         rows = self.result.rows_with(Verdict.FAILED, Verdict.UNSTABLE)
-        return tuple(sorted(rows, key=lambda row: (not row.is_violation, row.verdict is Verdict.UNSTABLE)))
+        return tuple(
+            sorted(rows, key=lambda row: (not row.is_violation, row.is_known, row.verdict is Verdict.UNSTABLE))
+        )
 
     @cached_property
     def causes(self) -> tuple[Cause, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.reports.facts import failure_in_words
 from conformance.reports.pages import template
+from conformance.results.grouping import grouped
 from conformance.results.sequence import to_repeat
 from conformance.results.text import one_line, plural, visible
 from conformance.results.verdicts import RunVerdict, Verdict
@@ -14,6 +15,7 @@ from conformance.results.verdicts import RunVerdict, Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from conformance.reports.causes import Cause
     from conformance.reports.facts import Facts, Tally
 
 #: Raised by every change of the totals that their readers must follow.
@@ -89,10 +91,9 @@ def _commands(facts: Facts) -> Iterator[str]:
         also = f" Also violates: {', '.join(row.requirement.id for row in cause.others)}." if cause.others else ""
         text = f"{cause.head.requirement.statement}\n{failure_in_words(cause.check)}{also}"
         calls = to_repeat(cause.check).commands
-        kind = "warning" if cause.head.is_known else "error"
-        yield _command(kind, cause.head.requirement.id, "\n".join((text, *calls)))
-    if violated[_SHOWN:]:
-        yield _command("error", "more failures", f"{plural(len(violated) - _SHOWN, 'more failure')}, see the report")
+        yield _command(_kind(cause), cause.head.requirement.id, "\n".join((text, *calls)))
+    for kind, hidden in grouped((_kind(cause), cause) for cause in violated[_SHOWN:]).items():
+        yield _command(kind, "more failures", f"{plural(len(hidden), 'more failure')}, see the report")
     for problem in facts.problems[:_SHOWN]:
         yield _command("warning", f"{problem.kind}: {problem.name}", problem.detail)
     for reason, number in list(facts.gaps.items())[: max(1, _SHOWN - len(facts.problems))]:
@@ -101,6 +102,10 @@ def _commands(facts: Facts) -> Iterator[str]:
         yield _command("warning", f"{number} not verified: {reason}", ", ".join(names[:5]) + more)
     told = f"{facts.total.score}. {facts.result.explanation} Requirements: {facts.counts_in_words}."
     yield _command("notice", f"{facts.record.header.target}: {facts.result.verdict}", told)
+
+
+def _kind(cause: Cause) -> str:
+    return "warning" if cause.head.is_known else "error"
 
 
 def _command(kind: str, title: str, text: str) -> str:

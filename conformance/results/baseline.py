@@ -83,12 +83,12 @@ def _is_day(text: str) -> bool:
 
 
 def baseline_of(result: RunResult, owner: str, expires: date) -> str:
-    """Return the text of a baseline that lists the failures of a run.
+    """Return the text of a baseline that lists the failures of a run, and what its own baseline lists.
 
-    Entries from the run's own baseline stay unchanged, also expired ones; new entries get this owner and date.
+    Entries from the run's own baseline stay unchanged, also expired ones, unless the run saw that they hold again: a
+    run of one area, or one that was stopped, shows nothing of the others. New entries get this owner and date.
     """
-    rows = [row for row in result.rows_with(Verdict.FAILED) if row.requirement.level == "must"]
-    entries = [_entry(row, owner, expires) for row in rows]
+    entries = [_entry(row, owner, expires) for row in result.rows if row.is_violation or _stays(row)]
     return _HEAD + str(yaml.safe_dump({"baseline": entries}, sort_keys=False, allow_unicode=True, width=110))
 
 
@@ -98,6 +98,10 @@ def reason_from(check: Check) -> str:
     Unprintable characters are escaped: YAML has no way to write half a surrogate pair, which JSON may contain.
     """
     return " ".join(visible(f"Expected {check.expected}; got {check.actual}.").split())[:_LONGEST_REASON]
+
+
+def _stays(row: RequirementVerdict) -> bool:
+    return row.requirement.known_failure is not None and row.verdict is not Verdict.PASSED
 
 
 def _entry(row: RequirementVerdict, owner: str, expires: date) -> dict[str, Any]:

@@ -206,8 +206,7 @@ def _nothing_failed(record: RunRecord, rows: Sequence[RequirementVerdict], stale
         row.verdict is Verdict.PASSED and row.requirement.level == "must" and row.requirement.selected for row in rows
     )
     if not gaps and not verified:
-        looked = any(row.verdict not in (Verdict.NOT_TESTED, Verdict.NOT_APPLICABLE) for row in rows)
-        what = "What was tried are recommendations and observations" if looked else "Nothing was tested"
+        what = "What was tried are recommendations and observations" if anything_seen(rows) else "Nothing was tested"
         return RunVerdict.INCOMPLETE, f"{what}: no requirement that decides the verdict was tried.{stale}"
     if gaps:
         reasons = Counter(row.reason or Reason.NOT_REACHED for row in gaps)
@@ -222,6 +221,11 @@ def _nothing_failed(record: RunRecord, rows: Sequence[RequirementVerdict], stale
         )
     scope = f" of the claimed scope ({', '.join(record.header.scope)})" if record.header.scope else ""
     return RunVerdict.CONFORMANT, f"All {verified} applicable requirements{scope} were verified.{stale}"
+
+
+def anything_seen(rows: Iterable[RequirementVerdict]) -> bool:
+    """Tell whether a run tried anything at all, also what does not decide its verdict."""
+    return any(row.verdict not in (Verdict.NOT_TESTED, Verdict.NOT_APPLICABLE) for row in rows)
 
 
 def _about_baseline(rows: Sequence[RequirementVerdict]) -> str:
@@ -277,7 +281,8 @@ def _row(entry: PlannedRequirement, checks: list[Check], ends: Mapping[str, Test
     )
     passed = sum(check.outcome is Outcome.PASSED for check in checks)
     verdict, reason, detail = _verdict(entry, checks, ends)
-    is_whole = verdict is Verdict.INCONCLUSIVE and not any(_unfinished(ends.get(test), test) for test in entry.tests)
+    is_open = verdict in (Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
+    is_whole = is_open and not any(_unfinished(ends.get(test), test) for test in entry.tests)
     waits_for = _waits_for(checks) if is_whole else frozenset()
     return RequirementVerdict(entry, verdict, reason, detail, passed, failures, observations, waits_for)
 

@@ -139,7 +139,8 @@ def _judged(running: Running, session: Session, phase: str) -> Generator[None, o
         raise running.tell(pytest.skip.Exception(f"not tested: {missing.detail}")) from None
     except Violation as violation:
         running.say(TestOutcome.FAILED, str(violation))
-        test.results.leave_open(Reason.PRECONDITION, f"an earlier step of the same test failed: {violation}")
+        detail = f"an earlier step of the same test failed: {violation}"
+        test.results.leave_open(Reason.PRECONDITION, detail, waits_for=test.results.last_failed)
         raise running.failure(_in_words(test, violation)) from None
     except BaseException as error:  # noqa: BLE001 - told apart below, and raised again
         unmet = _unmet_by(error, test)

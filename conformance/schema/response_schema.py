@@ -103,10 +103,12 @@ class ResponseSchema:
             _walk(self._root, body, status or "", exercised, tolerated)
         except (ValueError, RecursionError) as error:
             return Seen(self._about_no_json(text, error), (), "no JSON")
-        held = sorted(exercised - {finding.requirement for finding in failed})
+        violated = {finding.requirement for finding in failed}
+        held = sorted(exercised - violated)
         return Seen(
             (*failed, *(Finding(name, holds=True) for name in held)),
-            tuple(Tolerated(*entry) for entry in sorted(tolerated)),
+            # What is violated is not tolerated, even if it looks like a form that would be.
+            tuple(Tolerated(*entry) for entry in sorted(tolerated) if entry[0] not in violated),
             self._foreign(body),
         )
 
@@ -136,7 +138,7 @@ class ResponseSchema:
                 self.operation.document, self.response.schema or {}, place, missing, self.response.requirement
             )
             where = "/" + "/".join(str(part) for part in ([*place, missing] if missing else place))
-            expected, actual = _in_words(error, missing)
+            expected, actual = _in_words(self.operation.document, error, missing)
             general = re.sub(r"/\d+", "/*", where)
             if requirement and (requirement, general, expected) not in seen:
                 seen.add((requirement, general, expected))
@@ -198,21 +200,53 @@ def _missing_property(error: Any) -> str | None:
     return getattr(error.kind, "property", None) if type(error.kind).__name__.endswith("Required") else None
 
 
-#: How the validator's messages about the found value and the expected value begin.
-_GOOD = {
-    "is not of type ": "a value of type ",
-    "is not ": "a value that is ",
-    "does not match ": "a value that matches ",
+#: What a keyword of the contract demands, in words around its value.
+_DEMANDS = {
+    "maxItems": "a value that has at most {} entries",
+    "minLength": "a value that has at least {} character",
+    "minimum": "a value that is at least {}",
+    "not": "a value that is left out",
 }
 
 
-def _in_words(error: Any, missing: str | None) -> tuple[str, str]:
+def _in_words(document: Json, error: Any, missing: str | None) -> tuple[str, str]:
+    """Return what a violation expected and what it found, in words for readers who know no JSON Schema."""
     if missing:
         return f"a property {missing}", "it is missing"
     shown = json.dumps(error.instance, ensure_ascii=False, default=str)
+    return _demand(document, error), beginning(shown, _SHOWN)
+
+
+def _demand(document: Json, error: Any) -> str:
+    name, value = error.kind.name, error.kind.value
+    if name in ("type", "anyOf"):
+        return f"a value of type {_one_of(_types_of(error))}"
+    if name == "enum":
+        return f"a value that is {_one_of(value)}"
+    if name == "pattern" and (described := _of_pattern(document, value)):
+        return f"a value that is {described}"
     message = error.message.removeprefix(_MASK).strip() or error.message
-    wanted = next((f"{good}{message[len(bad) :]}" for bad, good in _GOOD.items() if message.startswith(bad)), None)
-    return wanted or f"another value, for this one {message}", beginning(shown, _SHOWN)
+    return _DEMANDS.get(name, f"another value, for this one {message}").format(value)
+
+
+def _types_of(error: Any) -> list[str]:
+    """Return the types that an error wants; one of alternatives is only left whole if the type fits none of them."""
+    if error.kind.name == "anyOf":
+        inner = (entry for branch in error.kind.context for entry in branch if entry.kind.name in ("type", "anyOf"))
+        return [*dict.fromkeys(name for entry in inner for name in _types_of(entry))]
+    return [error.kind.value] if isinstance(error.kind.value, str) else list(error.kind.value)
+
+
+def _one_of(values: Iterable[Any]) -> str:
+    *others, last = [json.dumps(value, ensure_ascii=False) for value in values]
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _of_pattern(document: Json, pattern: str) -> str:
+    """Return what the contract calls texts of a pattern; empty if it has no schema of them."""
+    schemas = document["components"].get("schemas", {}).values()
+    described = next((str(schema["description"]) for schema in schemas if schema.get("pattern") == pattern), "")
+    return described[:1].lower() + described[1:].partition(". ")[0].rstrip(".")
 
 
 def _branches(document: Json, schema: Any) -> list[Json]:

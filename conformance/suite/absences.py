@@ -54,7 +54,9 @@ class OperationAbsent(Unmet):
 
     def __init__(self, absence: Absence) -> None:
         """Name the operation."""
-        super().__init__(Reason.OPERATION_ABSENT, f"the target does not have {absence.operation.label}")
+        operation = absence.operation
+        detail = f"the target does not have {operation.label}"
+        super().__init__(Reason.OPERATION_ABSENT, detail, waits_for=operation.success.requirement)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,8 @@ class Absences:
         for operation, exchange in answered:
             if exchange is None or exchange.status is None:
                 continue
-            self._asked.add(operation.id)
+            if _is_telling(operation, exchange):
+                self._asked.add(operation.id)
             if exchange.status in NOT_THERE and operation.id not in self._answered:
                 self._suspected.add(operation.id)
                 if exchange.status == HTTPStatus.NOT_IMPLEMENTED:
@@ -187,7 +190,7 @@ class Absences:
     @property
     def is_something_there(self) -> bool:
         """Whether at least one of all operations asked is known, below the expected prefix or another one."""
-        return self._asked != self._suspected or self._lies_elsewhere
+        return bool(self._asked - self._suspected) or self._lies_elsewhere
 
     @property
     def is_nothing_there(self) -> bool:
@@ -325,6 +328,11 @@ class Absences:
     def _add(self, operation: Operation, tried: list[Exchange]) -> None:
         self.found[operation.id] = Absence(operation, tuple(tried))
         self._tell(self.found[operation.id])
+
+
+def _is_telling(operation: Operation, exchange: Exchange) -> bool:
+    """Tell whether the first call of an operation shows if it is there: 404 about a made-up thing does not."""
+    return operation.is_read or must_be_given(operation) or exchange.status not in NOT_THERE
 
 
 def _always_served(operation: Operation) -> bool:

@@ -43,12 +43,17 @@ class CheckCollector:
         """The first answer of the test that was not the documented record at all: later answers are not trusted."""
         self.failures = 0
         """Number of recorded violations."""
+        self.last_failed: str | None = None
+        """The requirement that was violated last: where that ends the test, the rest is open because of it alone."""
         self.is_unmet = False
         """Whether something that the test must verify was not seen, because an earlier step did not succeed."""
         self._test = test
         self._write = write
         self._not_owed = not_owed
-        self._settled: set[str] = set()
+        self._told: set[str] = set()
+        """The requirements that have a line of this test."""
+        self._left: set[str] = set()
+        """Those that are left to other tests. If one is seen to hold all the same, that is worth a line."""
         self._written: Counter[tuple[str, str]] = Counter()
         self._pending: dict[str, Check] | None = None
         self._lock = threading.RLock()
@@ -57,12 +62,12 @@ class CheckCollector:
         """Record that a requirement held; once per test is enough."""
         claimed = requirement in self.declared
         with self._lock:
-            if requirement in self._settled:
+            if requirement in self._told:
                 return
             if self.distrusted is None:
-                self._settled.add(requirement)
+                self._told.add(requirement)
                 self._write(Check(requirement, Outcome.PASSED, self._test, claimed=claimed))
-            elif claimed:
+            elif claimed and requirement not in self._left:
                 detail = f"{self.distrusted}, so what else was answered shows nothing"
                 self.open_question(requirement, Outcome.INCONCLUSIVE, Reason.PRECONDITION, detail)
 
@@ -78,9 +83,10 @@ class CheckCollector:
         `shown` returns the evidence and the detail; it is called only for these, because making them is slow.
         """
         with self._lock:
+            self.last_failed = requirement
             if self._pending is None:
                 self.failures += 1
-                self._settled.add(requirement)
+                self._told.add(requirement)
                 if self._count(requirement, violation.expected) > _FAILURES_PER_EXPECTATION:
                     return
             evidence, detail = shown()
@@ -109,7 +115,7 @@ class CheckCollector:
         if gone is not None:
             outcome, reason, detail = Outcome.NOT_APPLICABLE, Reason.VERSION, gone
         with self._lock:
-            self._settled.add(requirement)
+            self._told.add(requirement)
             claimed = requirement in self.declared
             self.is_unmet |= claimed and is_unmet(outcome, reason)
             check = Check(requirement, outcome, self._test, reason, detail, claimed=claimed, waits_for=waits_for)
@@ -118,7 +124,7 @@ class CheckCollector:
     def observed(self, requirement: str, what: str) -> None:
         """Record what the target chose where the specification is silent."""
         with self._lock:
-            self._settled.add(requirement)
+            self._told.add(requirement)
             if self._count(requirement, what) == 1:
                 self._write(Check(requirement, Outcome.OBSERVED, self._test, detail=what))
 
@@ -135,23 +141,24 @@ class CheckCollector:
     def settle(self, requirements: Iterable[str]) -> None:
         """Mark requirements as done, because other tests verify them."""
         with self._lock:
-            self._settled |= self.declared.intersection(requirements)
+            self._left |= self.declared.intersection(requirements)
 
     @contextmanager
     def settling_nothing(self, unless: Callable[[], bool]) -> Iterator[None]:
         """Keep what the context settles open for later checks, unless a condition holds at its end."""
-        before = set(self._settled)
+        before = self._told | self._left
         try:
             yield
         finally:
             if not unless():
                 with self._lock:
-                    self._settled -= self.declared - before
+                    self._told -= self.declared - before
+                    self._left -= self.declared - before
 
     @property
     def unsettled(self) -> list[str]:
         """The requirements that the test declares and has not reached."""
-        return sorted(self.declared - self._settled)
+        return sorted(self.declared - self._told - self._left)
 
     def leave_open(
         self, reason: Reason, detail: str, outcome: Outcome = Outcome.INCONCLUSIVE, waits_for: str | None = None
@@ -169,7 +176,7 @@ class CheckCollector:
         finally:
             held, self._pending = self._pending, None
             for requirement, check in held.items():
-                self._settled.add(requirement)
+                self._told.add(requirement)
                 self._write(check)
 
     @property

@@ -16,8 +16,8 @@ from conformance.reports.comparison import (
     comparison_as_markdown,
 )
 from conformance.reports.facts import Facts
-from conformance.results.record import Latency, RunRecord
-from selftest.reports.report_samples import FOOTER, failed, observed, passed, planned, record
+from conformance.results.record import Latency, Outcome, Reason, RunRecord
+from selftest.reports.report_samples import FOOTER, failed, left_open, observed, passed, planned, record
 
 
 def _run(*checks: object, choice: str, milliseconds: float) -> RunRecord:
@@ -46,6 +46,14 @@ def test_equal_runs_have_no_differences() -> None:
     comparison = compare_targets({"one": Facts.of(SOUND), "other": Facts.of(SOUND)})
     assert not comparison.requirements
     assert not comparison.observations
+
+
+def test_what_an_incomplete_run_did_not_see_is_no_other_choice() -> None:
+    not_run = left_open("scope.chosen", Reason.ANOTHER_SHARD, Outcome.NOT_TESTED)
+    more = replace(SOUND, checks=(*SOUND.checks, observed("scope.chosen", "no totals")))
+    less = replace(SOUND, checks=(*SOUND.checks, not_run))
+    assert not compare_targets({"whole": Facts.of(more), "part": Facts.of(less)}).observations
+    assert compare_targets({"whole": Facts.of(more), "other": Facts.of(SOUND)}).observations
 
 
 def test_a_target_that_could_not_be_tested_causes_no_difference() -> None:

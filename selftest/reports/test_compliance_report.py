@@ -89,6 +89,22 @@ def test_the_sentences_about_a_violation_and_about_a_gap_differ() -> None:
     assert said["broken"].startswith("A test of the suite itself broke")
 
 
+def test_the_sentence_about_a_run_of_hints_alone_does_not_say_that_nothing_ran() -> None:
+    hint = planned("scope.hint", level="should")
+    told = "so that this run does not show whether staging is conformant."
+    tried = compliance.sentence(Facts.of(record(hint, checks=(passed("scope.hint"),))))
+    assert tried == f"What was tried are recommendations and observations, {told}"
+    assert compliance.sentence(Facts.of(record(hint))) == f"Nothing was tested, {told}"
+
+
+def test_the_sentence_about_a_damaged_record_does_not_count_what_it_lost() -> None:
+    ended = replace(FOOTER, verdict="non-conformant", exit_code=1)
+    whole = record(planned("scope.read"), checks=(passed("scope.read"),), footer=ended)
+    told = compliance.sentence(Facts.of(replace(whole, damage=("line 7 of the record cannot be read",))))
+    assert "the record of the run is damaged" in told
+    assert "0 were seen" not in told
+
+
 def test_what_nobody_tried_although_it_may_apply_is_told_with_the_verdict() -> None:
     untried = {"status": "not applicable", "tests": ()}
     run = record(

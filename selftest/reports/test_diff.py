@@ -96,6 +96,19 @@ def test_a_new_requirement_that_fails_is_newly_failing() -> None:
     ]
 
 
+def test_what_a_run_did_not_come_to_see_is_no_changed_choice() -> None:
+    entry = planned("scope.chosen", level="note")
+    whole = record(entry, checks=(observed("scope.chosen", "a"), observed("scope.chosen", "b")))
+    not_run = left_open("scope.chosen", Reason.ANOTHER_SHARD, Outcome.NOT_TESTED)
+    part = record(entry, checks=(observed("scope.chosen", "a"), not_run))
+    assert [change.sort for change in _found(whole, part).changes] == [Sort.LOST]
+    assert [change.sort for change in _found(part, whole).changes] == []
+    other = record(entry, checks=(observed("scope.chosen", "c"), not_run))
+    assert [change.sort for change in _found(whole, other).changes] == [Sort.LOST, Sort.OBSERVED]
+    fewer = record(entry, checks=(observed("scope.chosen", "a"),))
+    assert [change.sort for change in _found(whole, fewer).changes] == [Sort.OBSERVED]
+
+
 def test_what_no_longer_applies_is_no_loss_but_an_undeclared_feature_is() -> None:
     old = record(planned("scope.read"), checks=(passed("scope.read"),))
 

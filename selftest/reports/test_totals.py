@@ -223,6 +223,19 @@ def test_annotations_are_few_and_their_text_ends_no_command() -> None:
     assert all(line.startswith("::") for line in printed(SAMPLES["odd"], "github").splitlines())
 
 
+def test_a_new_failure_is_not_hidden_behind_known_ones(tmp_path: Path) -> None:
+    known = KnownFailure("ticket 12", "team B", "2026-12-31")
+    rows = [planned(f"scope.known-{number}", known_failure=known) for number in range(20)]
+    checks = [failed(row.id, actual=row.id) for row in rows]
+    run = record(*rows, planned("scope.new"), checks=(*checks, failed("scope.new", actual="scope.new")))
+    lines = printed(run, "github").splitlines()
+    assert [line.split(" ", maxsplit=1)[0] for line in lines] == ["::error", *["::warning"] * 9, "::notice"]
+    for brief in (True, False):
+        assert "scope.new" in summary(run, add_up(run), tmp_path, brief=brief)
+    assert "`scope.new`" in printed(run, "markdown")
+    assert "<code>scope.new</code>" in printed(run, "compliance")
+
+
 def test_a_format_that_is_printed_needs_no_folder(tmp_path: Path) -> None:
     assert printed(CONFORMANT, "github").startswith("::notice title=staging%3A conformant::2 of 2 verified.")
     with pytest.raises(UsageError, match="There is no report format"):

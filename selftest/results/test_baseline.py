@@ -14,9 +14,9 @@ from conformance.cli import commands
 from conformance.contract import Contract
 from conformance.errors import ConformanceError, ExitCode
 from conformance.results.baseline import baseline_of, load_baseline
-from conformance.results.record import KnownFailure, Reason, RunRecord
+from conformance.results.record import KnownFailure, Outcome, Reason, RunRecord
 from conformance.results.verdicts import RunVerdict, Verdict, add_up
-from selftest.reports.report_samples import failed, left_open, passed, planned, record
+from selftest.reports.report_samples import FOOTER, failed, left_open, passed, planned, record, written
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,17 +67,25 @@ def test_open_requirements_beside_known_failures_leave_the_run_incomplete() -> N
 
 
 WAITING = replace(left_open("scope.read", Reason.PRECONDITION), waits_for="scope.switch")
+LACKING = replace(WAITING, reason=Reason.OPERATION_ABSENT, outcome=Outcome.NOT_TESTED)
 
 
 @pytest.mark.parametrize(
     ("checks", "exit_code"),
     [
         ((WAITING,), ExitCode.CONFORMANT),
+        ((LACKING,), ExitCode.CONFORMANT),
         ((passed("scope.read"), WAITING), ExitCode.CONFORMANT),
         ((WAITING, left_open("scope.read", Reason.PRECONDITION)), ExitCode.INCOMPLETE),
         ((replace(WAITING, waits_for="scope.other"),), ExitCode.INCOMPLETE),
     ],
-    ids=["waits alone", "holds elsewhere", "is open for another reason too", "waits for what is not known"],
+    ids=[
+        "waits alone",
+        "needs an absent operation",
+        "holds elsewhere",
+        "is open for another reason too",
+        "waits for what is not known",
+    ],
 )
 def test_what_depends_only_on_a_known_failure_fails_no_run(checks: tuple[Check, ...], exit_code: ExitCode) -> None:
     result = add_up(run(listed(), (failed("scope.switch"), *checks)))
@@ -166,6 +174,17 @@ def test_a_baseline_is_written_from_a_run_and_keeps_former_entries(tmp_path: Pat
     assert "204 without a body" in found[names[1]].reason
 
 
+def test_an_entry_stays_until_a_run_saw_that_it_holds(tmp_path: Path) -> None:
+    names = [f"job-token-scope.switch.{name}" for name in ("on", "off", "no-content")]
+    shaky, open_, holds = (planned(name, known_failure=OF_ENTRY) for name in names)
+    elsewhere = planned("job-token-scope.settings.read", known_failure=OF_ENTRY, selected=False)
+    gap = left_open(open_.id, Reason.PRECONDITION)
+    checks = (failed(shaky.id, outcome=Outcome.UNSTABLE), gap, passed(holds.id))
+    result = add_up(record(shaky, open_, holds, elsewhere, checks=checks))
+    found = read(tmp_path, baseline_of(result, "team B", date(2027, 2, 1)))
+    assert found == dict.fromkeys((shaky.id, open_.id, elsewhere.id), OF_ENTRY)
+
+
 def test_a_written_baseline_can_be_read_whatever_the_target_answered(tmp_path: Path) -> None:
     odd = "\ud800\x00\x1b[31m\x85\ufeff\u202e: '\"# \U0001f600"
     name = next(iter(Contract.load().requirements))
@@ -173,6 +192,18 @@ def test_a_written_baseline_can_be_read_whatever_the_target_answered(tmp_path: P
     reason = read(tmp_path, baseline_of(result, "team B", date(2027, 2, 1)))[name].reason
     assert r"got \ud800\x00\x1b[31m\x85\ufeff\u202e: '" in reason
     assert reason.isprintable()
+
+
+@pytest.mark.parametrize(("stopped", "is_warned"), [(None, False), ("the requests of --max-requests were spent", True)])
+def test_of_a_run_that_was_stopped_there_is_a_warning(
+    stopped: str | None,
+    is_warned: bool,  # noqa: FBT001 - a column
+    tmp_path: Path,
+) -> None:
+    ended = replace(FOOTER, detail=stopped)
+    file = written(record(OTHER, checks=(failed("scope.read"),), footer=ended), tmp_path)
+    told = CliRunner().invoke(commands, ["baseline", str(file)])
+    assert ("is not whole" in told.output) is is_warned, told.output
 
 
 def test_the_schema_of_the_file_is_printed() -> None:

@@ -17,11 +17,11 @@ from conformance.reports.facts import Facts
 from conformance.results.record import ItemSeen, ItemState, Outcome, Reason, RunRecord, TableItem, TestEnd, TestOutcome
 from conformance.results.verdicts import Verdict, add_up
 from conformance.suite.version_items import new_operations, new_parameters, replaced_items
-from conformance.target.embedded import profile_data
+from conformance.target.embedded import prepared_service, profile_data
 from conformance.versions.timeline import TimelineState, timeline
 from selftest.altering import altering
 from selftest.conftest import run_conformance, serving
-from selftest.reads import rows_of
+from selftest.reads import report_of, rows_of
 from selftest.reports.report_samples import FOOTER, HEADER, STORY, failed, left_open, passed, planned
 
 if TYPE_CHECKING:
@@ -158,6 +158,19 @@ def test_broken_items_fail_and_absent_ones_do_not_apply(outcome: Any) -> None:
     assert found == EXPECTED[name]
     reasons = {row["reason"] for row in rows.values() if "does not offer it" in (row["detail"] or "")}
     assert reasons == {Reason.NOT_OFFERED}
+
+
+def test_a_row_is_not_told_from_a_value_that_the_target_does_not_show(tmp_path: Path) -> None:
+    with serving(prepared_service(version="19.0")) as (service, base_url):
+        said = {"inbound_enabled": "yes", "outbound_enabled": False}
+        altering(service, "GET /projects/:id/job_token_scope", answer(200, said))
+        data = profile_data(service.world, base_url, "19.0")
+        (tmp_path / "target.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
+        only = ("--requirement", "versions.job-token-allowlist.enforced-by-default")
+        run_conformance("run", "--target", "target.yaml", "--out", "out", *only, cwd=tmp_path)
+    found = {entry["id"]: entry for entry in report_of(tmp_path / "out")["timeline"]}["18.0-job-token-allowlist"]
+    assert found["state"] == "not seen"
+    assert found["detail"] == "the settings do not show inbound_enabled as true or false"
 
 
 def test_what_must_never_be_called_is_never_called(outcome: Any) -> None:

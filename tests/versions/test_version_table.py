@@ -17,6 +17,7 @@ from conformance.suite.derived import served_caller
 from conformance.suite.expectations import (
     Caller,
     Path,
+    as_json,
     does_not_apply,
     eventually,
     given,
@@ -359,12 +360,14 @@ def test_a_fresh_project_limits_access_by_its_allowlists(
     maintainer: Caller,
     fresh_project: Fixture,
 ) -> None:
-    settings = maintainer.get(project_path(fresh_project) / "job_token_scope").given_served()
-    limited = settings.json.get("inbound_enabled") is True
-    given(limited or maintainer.target_version is not None, "the version is unknown, and it may be older")
-    sees(change.id, ItemState.MADE if limited else ItemState.NOT_MADE, f"inbound_enabled is {limited}")
+    answer = maintainer.get(project_path(fresh_project) / "job_token_scope")
+    settings = answer.given_json()
+    told = settings.get("inbound_enabled") if isinstance(settings, dict) else None
+    given(isinstance(told, bool), "the settings do not show inbound_enabled as true or false")
+    given(told or maintainer.target_version is not None, "the version is unknown, and it may be older")
+    sees(change.id, ItemState.MADE if told else ItemState.NOT_MADE, f"inbound_enabled is {as_json(told)}")
     with verifies(change.requirement):
-        settings.must_hold(inbound_enabled=True)
+        answer.must_hold(inbound_enabled=True)
 
 
 JWT = named("19.0-job-token-jwt")

@@ -292,9 +292,8 @@ def _made_unless_gone(run: Run, operation: Operation, area: Area, place: Place) 
         if run.traces is None or not run.traces.is_gone(operation):
             raise
         results, detail = current_test().results, f"the target refuses {operation.label}, as a newer version does"
-        for name in sorted(results.declared):
-            if run.contract.requirements[name].area == operation.area:
-                results.open_question(name, Outcome.NOT_APPLICABLE, Reason.VERSION, detail)
+        for name in sorted(results.declared):  # also what all operations show together: no other one may be claimed
+            results.open_question(name, Outcome.NOT_APPLICABLE, Reason.VERSION, detail)
         raise Unmet(Reason.VERSION, detail) from unmet
 
 
