@@ -6,14 +6,16 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.faults import fault
-from conformance.proof.tampering import afterwards, around, handling, refusing
+from conformance.proof.faults import fault, named
+from conformance.proof.tampering import afterwards, answering, around, handling, refusing
 from conformance.proof.written.approval_rules import stored
 from conformance.proof.written.approvals_beside_others import creation_reaches_namesakes
 from conformance.proof.written.approvals_neighbours import AT_ONCE, remembered_for_the_reader
 from conformance.proof.written.later_project_rules import called_otherwise, overlapping
-from conformance.reference.areas.approval_rule_records import Level
+from conformance.reference.areas.approval_rule_records import Level, RuleType
+from conformance.reference.choices import Choices
 from conformance.reference.errors import RejectedError
+from conformance.reference.http import ok
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,6 +87,35 @@ def administrators_see_the_first_group_rules_for_good(service: Service) -> None:
 def any_approver_of_a_group_is_called_otherwise(service: Service) -> None:
     """A group's rule of type any_approver is shown with a type that nobody has heard of."""
     called_otherwise(service.group_approval_rules)
+
+
+@fault("group-approval-rules.update.rule-type")
+def a_stated_type_makes_a_group_rule_one_for_anybody(service: Service) -> None:
+    """A change that sends rule_type stores any_approver, whatever it sends and answers."""
+
+    def for_anybody(rule: Any, _: Any, __: int, wanted: Any, ___: Any) -> None:
+        if wanted.rule_type is not None:
+            stored(service)[rule.id] = replace(rule, rule_type=RuleType.ANY_APPROVER)
+
+    afterwards(service.group_approval_rules, "update_rule", for_anybody)
+
+
+# -- while the flag is off ---------------------------------------------------------------------------------------------
+
+
+def _writing_while_the_flag_is_off(key: str) -> Callable[[Service], None]:
+    """Serve one kind of write although the feature flag is off: whatever it names, something is answered."""
+    return lambda service: answering(service, key, lambda _: True, lambda: ok({"id": 1}))
+
+
+for _key, _what in ((f"POST {RULES}", "created"), (f"PUT {RULE}", "changed")):
+    _says = f"Rules of groups are {_what} although the feature flag is off; they are not listed."
+    _name = f"group_rules_are_{_what}_while_the_flag_is_off"
+    fault(
+        "group-approval-rules.flag-off-is-refused",
+        choices=Choices(group_approval_rules_offered=False),
+        features={"group_approval_rules": False, "group_approval_rules_flag_off": True},
+    )(named(_name, _says, _writing_while_the_flag_is_off(_key)))
 
 
 # -- in another group --------------------------------------------------------------------------------------------------
