@@ -130,11 +130,10 @@ def test_a_rule_that_does_not_exist_is_neither_read_nor_updated(
     maintainer.delete(merge_request_rules / rule["id"]).given_served()
     with verifies("merge-request-approvals.rules.delete.absent", go_on=True):
         maintainer.delete(merge_request_rules / rule["id"]).must_not_break()
-    with (
-        verifies("merge-request-approvals.rules.update.unknown-rule"),
-        unchanged(lambda: essences(maintainer, merge_request_rules), "the rules"),
-    ):
-        maintainer.put(merge_request_rules / rule["id"], change).must_be_refused(beside=control)
+    with verifies("merge-request-approvals.rules.update.unknown-rule"):
+        maintainer.list(merge_request_rules).given_without(id=rule["id"])
+        with unchanged(lambda: essences(maintainer, merge_request_rules), "the rules"):
+            maintainer.put(merge_request_rules / rule["id"], change).must_be_refused(beside=control)
 
 
 def test_a_rule_works_under_its_own_merge_request_only(

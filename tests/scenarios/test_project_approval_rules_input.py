@@ -155,7 +155,7 @@ def test_another_type_in_a_change(maintainer: Caller, project_rules: Path) -> No
     left_to_others("project-approval-rules.update.answers-with-rule")  # if it is refused
     if answer.is_served or answer.is_broken:
         with verifies("project-approval-rules.update.answers-with-rule", go_on=True):
-            answer.must_be(200, 201).must_hold(id=rule["id"])
+            answer.must_be(200, 201).must_be_an(dict)
     shown = by_id(maintainer, project_rules, rule["id"]).rule.get("rule_type")
     observe(
         "project-approval-rules.update.rule-type-stays",
@@ -301,11 +301,10 @@ def test_a_rule_that_the_project_does_not_have(maintainer: Caller, project_rules
     )
     # The number of a deleted rule must not be found afterwards.
     maintainer.delete(project_rules / number).given_served()
-    with (
-        verifies("project-approval-rules.update.unknown-rule"),
-        unchanged(lambda: standings(maintainer, project_rules), "the rules"),
-    ):
-        maintainer.put(project_rules / number, body).must_be_refused(beside=control)
+    with verifies("project-approval-rules.update.unknown-rule"):
+        maintainer.list(project_rules).given_without(id=number)
+        with unchanged(lambda: standings(maintainer, project_rules), "the rules"):
+            maintainer.put(project_rules / number, body).must_be_refused(beside=control)
 
 
 def test_every_operation_refuses_a_project_that_does_not_exist(maintainer: Caller, project_rules: Path) -> None:
