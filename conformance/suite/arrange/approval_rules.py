@@ -375,8 +375,11 @@ def in_answer(answer: Answer) -> Reading:
 
 
 def page_length(entries: int) -> int:
-    """Return a page length that gives a list of three or more entries several pages, and a growing list a few dozen."""
-    return max(min(20, entries // 3), -(-entries // (_MOST_PAGES // 2)))
+    """Return a page length that gives a list of three or more entries several pages, and a growing list a few dozen.
+
+    Pages of one entry could not overlap: the same entry again would be the same page, where the walk ends.
+    """
+    return max(2, min(20, entries // 3), -(-entries // (_MOST_PAGES // 2)))
 
 
 def pages_of(reader: Caller, rules: Path, per_page: int) -> list[list[Any]]:
