@@ -289,7 +289,8 @@ def test_a_role_in_what_is_let_in_is_none_in_the_project(
         # The right call first, for it may be refused while the project is on the list.
         control = maintainer.post(path, PROJECTS.body(project.id))
         PROJECTS.given_removed(maintainer, sibling_project, project.id)
-        bot.post(path, PROJECTS.body(project.id)).must_be_refused(beside=control)
+        with unchanged(lambda: PROJECTS.ids(maintainer, sibling_project), "the list"):
+            bot.post(path, PROJECTS.body(project.id)).must_be_refused(beside=control)
         PROJECTS.given_listed(maintainer, sibling_project, project.id)
         removed = bot.delete(path / project.id)
         maintainer.list(path).must_contain_once(id=project.id)
