@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import around, breaking, handling, refusing
+from conformance.proof.tampering import answering, around, breaking, handling, refusing
 from conformance.proof.written.group_relations_export import DOWNLOAD, STATUS
 from conformance.reference.errors import NotFoundError
-from conformance.reference.http import ok
+from conformance.reference.http import Response, ok
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -281,3 +281,25 @@ def exports_of_groups_inside_are_forgotten(service: Service) -> None:
 def exports_of_groups_around_are_forgotten(service: Service) -> None:
     """What was exported of a group is gone as soon as a group inside it is exported."""
     _forgetting(service, lambda gone, exported: gone.id == exported.parent_id)
+
+
+# -- relations of two words --------------------------------------------------------------------------------------------
+
+
+def _of_two_words(service: Service, answer: Callable[[], Response]) -> None:
+    """Export one more relation, and answer otherwise when it is asked for alone."""
+    name = "milestone_links"
+    around(service.group_relations_export, "relations", lambda read: lambda group: {**read(group), name: ()})
+    answering(service, STATUS, lambda request: _asked_for(request) == name, answer)
+
+
+@fault("group-relations-export.status.filtered")
+def relations_of_two_words_cannot_be_asked_for(service: Service) -> None:
+    """The status of a relation with an underscore in its name is refused."""
+    _of_two_words(service, lambda: Response(404))
+
+
+@fault("group-relations-export.status.filtered")
+def relations_of_two_words_show_nothing(service: Service) -> None:
+    """The status of a relation with an underscore in its name is an empty list."""
+    _of_two_words(service, lambda: ok([]))

@@ -409,3 +409,17 @@ def what_is_not_sent_comes_from_another_project(service: Service) -> None:
         return {**others[0].values, **values} if is_new and others else values
 
     _keeping(service, change)
+
+
+@fault("integrations.update.leaves-others")
+def set_ups_switch_off_what_nobody_named(service: Service) -> None:
+    """Setting one integration up switches off the events of those that were there before."""
+    project = service.identities.projects[service.world.one("project").id]
+    kind = integration_catalogue.CATALOGUE["pumble"]
+    there = service.integrations.keep(project, kind, {"webhook": "https://chat.example.com"}, active=True)
+
+    def then(_: object, __: Project, other: IntegrationKind, *___: Any) -> None:
+        if other.slug != kind.slug:
+            _altered(service, there, {**there.values, "push_events": False})
+
+    afterwards(service.integrations, "set_up", then)
