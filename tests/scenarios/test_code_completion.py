@@ -336,7 +336,7 @@ def test_an_empty_or_unknown_path_is_not_found(maintainer: Caller, project: Fixt
         for unknown in paths_of_no_project(path):
             check(maintainer, unknown).must_be(404)
         for end in ends_of_deep_paths():
-            answer = check(maintainer, end)
+            answer = check(maintainer, end).must_not_break()
             # A project with that path may exist. One that the caller cannot see may be answered with 403 as well.
             if answer.is_served and not is_read_as_a_project(end, maintainer):
                 answer.must_be(404)

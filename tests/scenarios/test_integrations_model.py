@@ -22,7 +22,16 @@ from conformance.suite.arrange.integrations import (
     slug_of,
 )
 from conformance.suite.context import current_run
-from conformance.suite.expectations import Caller, Path, given, left_to_others, must, project_path, verifies
+from conformance.suite.expectations import (
+    Caller,
+    Path,
+    given,
+    left_to_others,
+    must,
+    must_be_as_before,
+    project_path,
+    verifies,
+)
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture, SuiteSession
@@ -129,7 +138,7 @@ class Integrations(Model):
             for slug in {slug_of(integration) for integration in self.integrations} - {changed}:
                 self.must_be_alike(now, slug)
             others = {slug: entry for slug, entry in now.items() if slug in self.others}
-            must(others == self.others, f"the entries of {sorted(self.others)} as before", f"{sorted(others)}")
+            must_be_as_before("what nobody here set up", self.others, others)
 
     def must_be_alike(self, now: dict[str, dict[str, Any]], slug: str) -> None:
         """Expect one integration in the list as in the model."""

@@ -156,7 +156,7 @@ def test_who_owns_what_is_to_be_let_in_needs_the_role_all_the_same(
         by_developer = developer.post(path, body)
         added = maintainer.list(path).having(id=target.id)
         control = maintainer.post(path, body)
-        if not control.is_served and not by_developer.is_served:
+        if not (control.is_served or by_developer.is_served or added):
             left_to_others()  # members of the group may have access without any list
             return
         with verifies(refused):

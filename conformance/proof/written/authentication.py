@@ -98,15 +98,14 @@ def updates_ask_for_a_bearer_token(service: Service) -> None:
     deaf_to(service, b"private-token", lambda request: is_route(request.route, f"PUT {SETTINGS}"))
 
 
-@fault("authentication.private-token-spelling")
-def a_token_opens_a_path_once(service: Service) -> None:
-    """A token is accepted once for each path, in whatever header."""
+def _once(service: Service, method: str) -> None:
+    """Accept a token for one call of a method by path, and refuse it for the same call later."""
     seen: set[tuple[str, bytes]] = set()
 
     def make(authenticate: Any) -> Any:
         def forgetful(request: Request) -> Any:
             key = service.access.token_text(request), request.raw_path
-            if request.method == "GET" and key in seen:
+            if request.method == method and key in seen:
                 raise UnauthorizedError
             seen.add(key)
             return authenticate(request)
@@ -114,6 +113,18 @@ def a_token_opens_a_path_once(service: Service) -> None:
         return forgetful
 
     around(service.access, "authenticate", make)
+
+
+@fault("authentication.private-token-spelling")
+def a_token_opens_a_path_once(service: Service) -> None:
+    """A token is accepted once for each path, in whatever header."""
+    _once(service, "GET")
+
+
+@fault("authentication.private-token-spelling")
+def a_token_deletes_once(service: Service) -> None:
+    """A token is accepted for one deletion of each thing, in whatever header."""
+    _once(service, "DELETE")
 
 
 @fault("authentication.private-token-spelling")

@@ -13,9 +13,11 @@ from conformance.proof.tampering import (
     answering,
     around,
     bodies,
+    breaking,
     handling,
     is_route,
     refusing,
+    sent,
     with_body,
 )
 from conformance.reference.errors import NoRouteError, NotFoundError
@@ -398,3 +400,9 @@ def pages_overlap(service: Service) -> None:
 def behind_the_end_the_list_begins_anew(service: Service) -> None:
     """Far after the last page of a project's approval rules, the first one is returned again."""
     with_query(service, lambda query: re.sub(rb"(^|&)page=(1[5-9]|[2-9]\d|\d{3,})", rb"\1page=1", query))
+
+
+@fault("conventions.requests.are-json")
+def rare_signs_in_a_name_break(service: Service) -> None:
+    """A rule with a sign in its name that older encodings cannot hold causes a server error."""
+    breaking(service, "POST /projects/:id/approval_rules", lambda request: "🚀" in str(sent(request).get("name")))

@@ -61,6 +61,26 @@ def minute_has_ten_seconds(service: Service) -> None:
 
 
 @rated("limits.completions.refused-above-rate")
+def bearer_tokens_have_a_rate_of_their_own(service: Service) -> None:
+    """A user gets 60 completions per minute by the usual header, and 60 by a bearer token."""
+    headers: list[bool] = []
+
+    def remember(handler: Any) -> Any:
+        def completing(request: Any) -> Any:
+            headers[:] = [b"authorization" in request.headers]
+            return handler(request)
+
+        return completing
+
+    handling(service, "POST /code_suggestions/completions", remember)
+    around(
+        service.code_completion,
+        "count",
+        lambda count: lambda caller: count(replace(caller, id=hash((caller.id, *headers)))),
+    )
+
+
+@rated("limits.completions.refused-above-rate")
 def each_intent_has_a_rate_of_its_own(service: Service) -> None:
     """A user gets 60 completions per minute with each intent, and 60 without one."""
     intents: list[object] = []

@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault, named
-from conformance.proof.tampering import around, handling, is_number, is_route
+from conformance.proof.tampering import around, breaking, handling, is_number, is_route
+from conformance.reference.areas.approval_rule_records import RuleRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from conformance.reference import Service
     from conformance.reference.http import Request
 
+#: More than a service may have on one page by default.
+_MANY = 30
 #: Requirement -> the operation that lists, and where.
 _LISTS = {
     "group-approval-rules.pages": ("listGroupApprovalRules", "/groups/:id/approval_rules"),
@@ -44,6 +47,14 @@ def _not_by_number_alone(operation: str, path: str) -> Callable[[Service], None]
 
     name = f"{_words(operation)}_needs_a_length"
     return named(name, f"GET {path} begins anew on each page that is asked for by its number alone.", apply)
+
+
+def _breaks_without_a_length(operation: str, path: str) -> Callable[[Service], None]:
+    def apply(service: Service) -> None:
+        breaking(service, f"GET {path}", lambda q: b"page=" in q.query and b"per_page=" not in q.query)
+
+    name = f"{_words(operation)}_breaks_without_a_length"
+    return named(name, f"GET {path} breaks for a page that is asked for by its number alone.", apply)
 
 
 _DIGITS = rb"(^|&)(page=\d)\d+"
@@ -85,5 +96,45 @@ def _words(operation: str) -> str:
 
 for _requirement, (_operation, _path) in _LISTS.items():
     fault(_requirement, operation=_operation)(_not_by_number_alone(_operation, _path))
+    fault(_requirement, operation=_operation)(_breaks_without_a_length(_operation, _path))
     for _what in _MISREAD:
         fault(_requirement, operation=_operation)(_misread(_operation, _path, _what))
+
+
+# -- long lists --------------------------------------------------------------------------------------------------------
+
+
+def _long(service: Service, change: Callable[[bytes], bytes]) -> None:
+    """Give projects many rules, and read the pages of one rule otherwise than they were asked for."""
+    maintainer = next(user for user in service.identities.users.values() if user.username == _maintainer(service))
+    for name in ("project", "fuzz_project"):
+        project = service.identities.projects[service.world.one(name).id]
+        for number in range(_MANY):
+            wanted = RuleRequest(name=f"Rule {number}", approvals_required=1, user_ids=(maintainer.id,))
+            service.project_approval_rules.create_rule(project, wanted, maintainer)
+
+    def make(handler: Any) -> Any:
+        def misreading(request: Request) -> Any:
+            if re.search(rb"per_page=1(&|$)", request.query):
+                request.query = change(request.query)
+            return handler(request)
+
+        return misreading
+
+    handling(service, "GET /projects/:id/approval_rules", make)
+
+
+def _maintainer(service: Service) -> str:
+    return service.world.actors["maintainer"].username
+
+
+@fault("project-approval-rules.pages", operation="listProjectApprovalRules")
+def pages_of_one_rule_have_two_in_a_long_list(service: Service) -> None:
+    """Where there are many rules, a page of one has two."""
+    _long(service, lambda query: query.replace(b"per_page=1", b"per_page=2"))
+
+
+@fault("project-approval-rules.pages", operation="listProjectApprovalRules")
+def last_pages_of_one_rule_begin_again_in_a_long_list(service: Service) -> None:
+    """Where there are many rules, the pages of one rule begin again after the twentieth."""
+    _long(service, lambda query: re.sub(rb"(^|&)page=[2-9]\d(?=&|$)", rb"\1page=1", query))

@@ -8,8 +8,11 @@ from conformance.proof.faults import fault
 from conformance.proof.tampering import altering
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conformance.reference import Service
     from conformance.reference.http import Request, Response
+    from conformance.reference.identity import Group
 
 RULES = "/projects/:id/approval_rules"
 MERGE_REQUEST = "/projects/:id/merge_requests/:merge_request_iid"
@@ -137,3 +140,52 @@ def groups_have_each_other_s_paths(service: Service) -> None:
         return {**rule, "groups": [{**group, "full_path": groups[0]["full_path"]} for group in groups]}
 
     rules.present = shown
+
+
+# -- one user, and one group -------------------------------------------------------------------------------------------
+
+
+@fault("records.user-reference.one-person")
+def users_share_their_address(service: Service) -> None:
+    """Every user is shown with the same web_url."""
+    present = service.present.user
+    service.present.user = lambda user: {**present(user), "web_url": "https://service.example.com/user"}
+
+
+@fault("records.group-reference.one-group")
+def new_rules_show_public_groups(service: Service) -> None:
+    """The answer to the creation of a rule shows its groups as public."""
+
+    def alter(_: Request, response: Response) -> None:
+        content: Any = response.content
+        response.content = {**content, "groups": [{**one, "visibility": "public"} for one in content["groups"]]}
+
+    altering(service, f"POST {RULES}", alter)
+
+
+def _with_parent(service: Service, parent: Callable[[Group], int | None]) -> None:
+    present = service.present.group
+    service.present.group = lambda group: {**present(group), "parent_id": parent(group)}
+
+
+@fault("records.group-reference.one-group")
+def groups_at_the_top_lie_in_themselves(service: Service) -> None:
+    """A group at the top level is shown as its own parent."""
+    _with_parent(service, lambda group: group.parent_id or group.id)
+
+
+@fault("records.group-reference.one-group")
+def groups_inside_have_no_parent(service: Service) -> None:
+    """A group inside another one is shown without a parent."""
+    _with_parent(service, lambda _: None)
+
+
+@fault("records.group-reference.one-group")
+def groups_inside_lie_in_the_outermost(service: Service) -> None:
+    """A group in several groups is shown with the outermost one as its parent."""
+
+    def outermost(group: Group) -> int | None:
+        around = [one.id for one in service.identities.lineage(group) if one.id != group.id]
+        return around[-1] if around else None
+
+    _with_parent(service, outermost)

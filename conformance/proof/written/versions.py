@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import altering, answering, bodies, replacing
+from conformance.proof.tampering import altering, answering, bodies, breaking, refusing, replacing
+from conformance.reference.errors import NoRouteError
 from conformance.reference.http import Response
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conformance.reference import Service
     from conformance.reference.http import Request
     from conformance.reference.routing import Route
+
+_TREE = "GET /projects/:id/repository/tree"
+_REMOVED = "POST /projects/:id/approvals"
 
 
 @fault("versions.integrations-renamed")
@@ -87,3 +94,56 @@ def allowlist_entries_cannot_be_removed(service: Service) -> None:
     """Of the operations on allowlists, the one that removes a project does not exist."""
     key = "DELETE /projects/:id/job_token_scope/allowlist/:target_project_id"
     answering(service, key, lambda _: True, lambda: Response(405))
+
+
+@fault("project-approval-configuration.change.removed")
+def removed_change_breaks(service: Service) -> None:
+    """The operation that was removed in 16.0 causes a server error."""
+    service.routes.change(_REMOVED, removed=None)
+    breaking(service, _REMOVED, lambda _: True)
+
+
+@fault("project-approval-configuration.change.removed")
+def removed_change_is_answered_and_not_done(service: Service) -> None:
+    """The operation that was removed in 16.0 is served, and changes nothing."""
+    reading = service.routes.get("GET /projects/:id/approvals").handler
+    service.routes.change(_REMOVED, removed=None, handler=reading)
+
+
+@fault("versions.integrations-renamed")
+def newer_list_is_refused(service: Service) -> None:
+    """The list of integrations is refused under its newer name alone."""
+    refusing(service, "GET /projects/:id/integrations", lambda _: True, NoRouteError)
+
+
+def _in_the_tree(service: Service, is_found: Callable[[Request], bool]) -> None:
+    """Answer some requests for the tree of a missing path with an empty list."""
+
+    def transform(route: Route, request: Request, response: Response) -> Response:
+        if route.key == _TREE and response.status == 404 and is_found(request):
+            response.status, response.content = 200, []
+        return response
+
+    service.transformers.append(transform)
+
+
+def _path(request: Request) -> str:
+    return str(parse_qs(request.query.decode()).get("path", [""])[0])
+
+
+@fault("versions.repository-tree.missing-path")
+def missing_path_is_an_empty_tree_of_many_levels(service: Service) -> None:
+    """The tree of a missing path is an empty list, if all levels or another page of it are asked for."""
+    _in_the_tree(service, lambda request: b"recursive=" in request.query or b"page=2" in request.query)
+
+
+@fault("versions.repository-tree.missing-path")
+def missing_path_in_a_folder_is_an_empty_tree(service: Service) -> None:
+    """The tree of a missing path inside a folder is an empty list."""
+    _in_the_tree(service, lambda request: "/" in _path(request))
+
+
+@fault("versions.repository-tree.missing-path")
+def path_is_found_by_its_beginning(service: Service) -> None:
+    """The tree of a missing path with which the name of a file or folder begins is an empty list."""
+    _in_the_tree(service, lambda request: len(_path(request)) > 1 and "no-such" not in _path(request))

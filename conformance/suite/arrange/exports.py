@@ -124,12 +124,12 @@ class Export:
 
     # -- what is sent --------------------------------------------------------------------------------------------------
 
-    def schedule(self, *, bare: bool = False, **body: Any) -> Answer:
-        """Schedule an export with these parameters; `bare` sends none, in an empty body."""
+    def schedule(self, **body: Any) -> Answer:
+        """Schedule an export with these parameters."""
         last_form = self.own(list(self._seen.idle.entries)).get("batched")
         if body.get("batched", last_form) is last_form:  # if no form was asked for, the form of the export is open
             self._let_the_second_pass()
-        return self.caller.post(self.path) if bare else self.caller.post(self.path, body)
+        return self.caller.post(self.path, body)
 
     def accepted(self, **body: Any) -> Answer:
         """Schedule an export; repeat while it is refused, because an earlier one, or another group's, may be running.
