@@ -15,6 +15,7 @@ from conformance.suite.arrange.approval_rules import (
     given_owed,
     in_answer,
     in_list,
+    must_name_the_same,
     must_stay,
     others_of,
     pages_of,
@@ -84,6 +85,25 @@ def test_a_name_and_a_number_are_enough(maintainer: Caller, project_rules: Path)
         "project-approval-rules.create.protected-branch-ids.unsent",
         f"a rule created without protected_branch_ids shows {listed}",
     )
+
+
+def test_a_new_rule_takes_nothing_from_the_one_before(
+    maintainer: Caller, project_rules: Path, approver: Caller, approver_group: Fixture
+) -> None:
+    """What a rule names whose call does not say so is open; what the call before it said is no reason."""
+    left_to_others()  # if a rule that names no user is refused
+    branches = [branch.id for branch in current_run().profile.fixtures.get("protected_branch", ())[:1]]
+    more = {"user_ids": [user_id(approver), user_id(maintainer)], "protected_branch_ids": branches}
+    alone = {"approvals_required": 1, "group_ids": [approver_group.id]}
+    first = maintainer.post(project_rules, {"name": fresh_name(), **alone})
+    created(maintainer, project_rules, **more)
+    again = maintainer.post(project_rules, {"name": fresh_name(), **alone})
+    if first.is_served and again.is_served:
+        one, other = rule_in(first)["id"], rule_in(again)["id"]
+        with verifies("project-approval-rules.create.user-ids", go_on=True):
+            must_name_the_same(maintainer, project_rules, one, other, "users")
+        with verifies("project-approval-rules.create.protected-branch-ids"):
+            must_name_the_same(maintainer, project_rules, one, other, "branches")
 
 
 def test_a_rule_holds_for_every_protected_branch_only_if_asked_to(maintainer: Caller, project_rules: Path) -> None:
