@@ -214,6 +214,14 @@ def former_groups_stay(service: Service) -> None:
     after_change(service, "groups_after", lambda groups, rule: tuple(dict.fromkeys((*rule.groups, *groups))))
 
 
+@fault("project-approval-rules.update.group-ids.removes-others")
+def several_groups_join_the_former_ones(service: Service) -> None:
+    """A change that names several groups removes none; one that names a single group does."""
+    after_change(
+        service, "groups_after", lambda found, rule: tuple(dict.fromkeys((*rule.groups, *found))) if found[1:] else None
+    )
+
+
 @fault("project-approval-rules.update.protected-branch-ids")
 def former_branches_stay(service: Service) -> None:
     """A change adds branches, but removes none."""
