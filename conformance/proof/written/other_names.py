@@ -268,3 +268,29 @@ def _new_rules_lose_by_path(parameter: str) -> Callable[[Service], None]:
 
 for _requirement, _parameter in _LOST_BY_PATH.items():
     fault(_requirement)(_new_rules_lose_by_path(_parameter))
+
+
+@fault("project-approval-rules.create.applies-to-all-protected-branches.over-branch-ids")
+def by_the_path_new_rules_apply_to_single_branches(service: Service) -> None:
+    """By the path of the project, a new rule ignores applies_to_all_protected_branches."""
+
+    def make(create: Method) -> Method:
+        return lambda project, wanted, caller: create(
+            project, replace(wanted, applies_to_all_protected_branches=None), caller
+        )
+
+    key = "POST /projects/:id/approval_rules"
+    _while_by_path(service, key, service.project_approval_rules, "create_rule", make)
+
+
+@fault("project-approval-rules.update.applies-to-all-protected-branches")
+def by_the_path_changes_keep_to_their_branches(service: Service) -> None:
+    """By the path of the project, a change ignores applies_to_all_protected_branches."""
+
+    def make(update: Method) -> Method:
+        return lambda project, number, wanted, caller: update(
+            project, number, replace(wanted, applies_to_all_protected_branches=None), caller
+        )
+
+    key = "PUT /projects/:id/approval_rules/:approval_rule_id"
+    _while_by_path(service, key, service.project_approval_rules, "update_rule", make)
