@@ -101,18 +101,19 @@ def test_a_new_rule_takes_nothing_from_the_one_before(
 ) -> None:
     """What a rule names whose call does not say so is open; what the call before it said is no reason."""
     left_to_others()  # if a rule that names no user is refused
-    branches = [branch.id for branch in current_run().profile.fixtures.get("protected_branch", ())[:1]]
-    more = {"user_ids": [user_id(approver), user_id(maintainer)], "protected_branch_ids": branches}
+    known = [current_run().profile.first(name) for name in ("protected_branch", "second_protected_branch")]
+    one, other = ([branch.id] if branch is not None else [] for branch in known)
     alone = {"approvals_required": 1, "group_ids": [approver_group.id]}
+    created(maintainer, project_rules, user_ids=[user_id(approver)], protected_branch_ids=one)
     first = maintainer.post(project_rules, {"name": fresh_name(), **alone})
-    created(maintainer, project_rules, **more)
+    created(maintainer, project_rules, user_ids=[user_id(maintainer)], protected_branch_ids=other)
     again = maintainer.post(project_rules, {"name": fresh_name(), **alone})
     if first.is_served and again.is_served:
-        one, other = rule_in(first)["id"], rule_in(again)["id"]
+        both = rule_in(first)["id"], rule_in(again)["id"]
         with verifies("project-approval-rules.create.user-ids", go_on=True):
-            must_name_the_same(maintainer, project_rules, one, other, "users")
+            must_name_the_same(maintainer, project_rules, *both, "users")
         with verifies("project-approval-rules.create.protected-branch-ids"):
-            must_name_the_same(maintainer, project_rules, one, other, "branches")
+            must_name_the_same(maintainer, project_rules, *both, "branches")
 
 
 def test_a_rule_holds_for_every_protected_branch_only_if_asked_to(maintainer: Caller, project_rules: Path) -> None:
