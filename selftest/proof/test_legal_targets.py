@@ -11,15 +11,19 @@ import pytest
 from conformance.reference import Choices, EmbeddedServer, Service
 from conformance.reference.areas.approval_rule_records import home_of
 from conformance.reference.areas.approval_rules import ApprovalRules
+from conformance.reference.areas.approval_settings import ApprovalSettings
 from conformance.reference.http import Response, no_content
+from conformance.reference.identity import Project
 from conformance.target.embedded import prepared_service, profile_data
 from selftest.reads import rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from conformance.reference.areas.approval_settings import Setting
     from conformance.reference.http import Request
+    from conformance.reference.identity import Subject
     from conformance.reference.routing import Route
 
 pytestmark = pytest.mark.usefixtures("inside_this_process")
@@ -115,3 +119,35 @@ def test_a_target_that_differs_wherever_the_text_allows_it_is_conformant(
         "group-relations-export.download.file-name",
     ):
         assert rows[name]["verdict"] == "not applicable", rows[name]
+
+
+def _locking_all_of_projects(service: Service) -> None:
+    """Lock the settings of projects, as an instance may; those of groups stay free."""
+    settings, present, change = service.approval_settings, service.approval_settings.present, ApprovalSettings.change
+
+    def shown(subject: Subject, setting: Setting) -> dict[str, object]:
+        locked = {"locked": True, "inherited_from": "instance"} if isinstance(subject, Project) else {}
+        return {**present(subject, setting), **locked}
+
+    def changed(subject: Subject, wanted: Mapping[Setting, bool]) -> None:
+        change(settings, subject, {} if isinstance(subject, Project) else wanted)
+
+    settings.present, settings.change = shown, changed  # type: ignore[method-assign]
+
+
+def test_locked_settings_of_projects_open_nothing_about_groups(
+    conformance: Callable[..., Any], write_profile: Callable[..., Path], tmp_path: Path
+) -> None:
+    service = prepared_service(version=VERSION)
+    _locking_all_of_projects(service)
+    with EmbeddedServer(service) as server:
+        write_profile(service, server.base_url)
+        few = ("--area", "approval-settings", "--max-examples", "1", "--corpus", "none")
+        conformance("run", "--target", "target.yaml", "--out", "out", *few)
+    rows = rows_of(tmp_path / "out")
+    unverified = [
+        name
+        for name, row in rows.items()
+        if name.startswith("approval-settings.group.") and row["verdict"] in ("failed", "inconclusive", "not tested")
+    ]
+    assert unverified == []

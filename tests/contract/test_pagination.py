@@ -11,7 +11,7 @@ import pytest
 from conformance.suite.arrange import Arranged, arranged
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.derived import claims_of, held_against, note, served_caller, takes_part
-from conformance.suite.expectations import Answer, Caller, given, given_done, must, told_number
+from conformance.suite.expectations import LONGEST_PAGE, Answer, Caller, given, given_done, must, told_number
 
 if TYPE_CHECKING:
     from conformance.suite import Operation
@@ -68,6 +68,7 @@ def test_pages_are_as_long_as_asked_for_apart_and_complete(operation: Operation)
         if unnumbered.is_served:
             must_be_short(operation, [ids(unnumbered.must_be_an(list).json)], length)
         look_at_pages_of_no_length(pages, walked[0][0])
+        look_at_the_longest_page(pages)
         if total > ENOUGH:
             look_at_short_pages(pages, total)
 
@@ -141,6 +142,16 @@ def ids(entries: list[Any]) -> list[Any]:
 def is_whole(pages: list[list[Any]], made: list[Any]) -> bool:
     listed = [entry for page in pages for entry in page]
     return len(listed) == len(set(listed)) and set(made) <= set(listed)
+
+
+def look_at_the_longest_page(pages: Pages) -> None:
+    """The size that most clients ask for: nothing states a maximum, so it may be refused, or mean a shorter page."""
+    longest = pages.at(1, LONGEST_PAGE)
+    with held_against([pages.prepared.operation.paginated, "conventions.pagination.whole-list"]):
+        if longest.is_served:
+            must(bool(longest.must_be_an(list).json), "an entry, as on shorter pages", "none", longest.exchange)
+        else:
+            longest.must_be_refused(beside=None)
 
 
 def look_at_short_pages(pages: Pages, total: int) -> None:

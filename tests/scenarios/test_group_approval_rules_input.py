@@ -16,12 +16,24 @@ from conformance.suite.arrange.approval_rules import (
     in_answer,
     in_list,
     must_be_dropped_or_refused,
+    must_name_the_same,
     must_stay,
+    own_group,
     standing,
     standings,
 )
 from conformance.suite.arrange.reviews import Rule, fresh_name, numbers, rule_in, user_id
-from conformance.suite.expectations import Caller, Path, as_json, left_to_others, must, observe, verifies
+from conformance.suite.context import current_run
+from conformance.suite.expectations import (
+    Caller,
+    Path,
+    as_json,
+    left_to_others,
+    must,
+    named_otherwise,
+    observe,
+    verifies,
+)
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
@@ -56,16 +68,48 @@ def test_types_that_come_from_elsewhere_are_created_or_refused_without_breaking(
         must(UNHEARD_OF not in types, f"no rule of type {UNHEARD_OF}", f"rule_type = {types}")
 
 
-def test_a_rule_may_name_a_group_alone(admin_of_group: Caller, group_rules: Path, approver_group: Fixture) -> None:
-    """Whether a service refuses a rule that names no user is open; one that it serves has the group."""
-    body = {"name": fresh_name(), "approvals_required": 1, "rule_type": "regular", "group_ids": [approver_group.id]}
-    answer = admin_of_group.post(group_rules, body)
-    if not answer.is_served:
-        left_to_others()
-        return
-    with verifies("group-approval-rules.create.group-ids"):
-        for reading in (in_answer(answer), in_list(admin_of_group, group_rules, rule_in(answer)["id"])):
-            reading.must_name_only(groups=[approver_group.id])
+def test_a_rule_may_name_a_group_alone(
+    admin_of_group: Caller,
+    group: Fixture,
+    group_rules: Path,
+    approver: Caller,
+    second_approver: Caller,
+    approver_group: Fixture,
+) -> None:
+    """Whether a service refuses a rule that names no user is open; one that it serves has the group.
+
+    Whom else it names is open, too; but the call before it is no reason. Half of them are made by the path.
+    """
+    left_to_others()
+    by_path = named_otherwise(group_rules, own_group(group), admin_of_group)
+    body = {"approvals_required": 1, "rule_type": "regular"}
+    other = current_run().profile.first("second_approver_group") or approver_group
+    answers = [
+        admin_of_group.post(rules, {**body, "name": fresh_name(), **named})
+        for rules, named in (
+            (group_rules, {"group_ids": [approver_group.id]}),
+            (group_rules, {"user_ids": [user_id(second_approver)]}),
+            (by_path, {"group_ids": [other.id]}),
+            (by_path, {"user_ids": [user_id(approver)]}),
+        )
+    ]
+    made = [rule_in(answer)["id"] if answer.is_served else None for answer in answers]
+    if made[0] is not None:
+        with verifies("group-approval-rules.create.group-ids", go_on=True):
+            for reading in (in_answer(answers[0]), in_list(admin_of_group, group_rules, made[0])):
+                reading.must_name_only(groups=[approver_group.id])
+    if made[2] is not None:
+        with verifies("group-approval-rules.create.group-ids", go_on=True):
+            in_list(admin_of_group, group_rules, made[2]).must_name(groups=[other.id])
+    if made[3] is not None:
+        with verifies("group-approval-rules.create.user-ids", go_on=True):
+            in_list(admin_of_group, group_rules, made[3]).must_name(users=[user_id(approver)])
+    if made[0] is not None and made[2] is not None:
+        with verifies("group-approval-rules.create.user-ids", go_on=True):
+            must_name_the_same(admin_of_group, group_rules, made[0], made[2], "users")
+    if made[1] is not None and made[3] is not None:
+        with verifies("group-approval-rules.create.group-ids"):
+            must_name_the_same(admin_of_group, group_rules, made[1], made[3], "groups")
 
 
 def test_an_object_in_place_of_a_list_gives_nobody_a_say(

@@ -57,6 +57,8 @@ def test_a_rule_named_like_another_one_of_its_group_leaves_that_one(
     change = {"name": other["name"], "approvals_required": 1, **naming(admin_of_group)}
     admin_of_group.put(group_rules / group_rule["id"], {**change, "name": fresh_name()})
     if admin_of_group.put(group_rules / group_rule["id"], change).is_served:
+        another = int(other.get("approvals_required") or 0) + 1  # than the other one has by now
+        admin_of_group.put(group_rules / group_rule["id"], {**change, "approvals_required": another})
         with verifies("group-approval-rules.update.leaves-other-rules"):
             must_stay(admin_of_group, group_rules, others)
     there = own_rule(admin_of_spare_group, spare_group_rules)

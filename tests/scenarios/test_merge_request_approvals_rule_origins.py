@@ -116,18 +116,19 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
         must(told == [4, 4], "approvals_required = 4, in the answer as well", as_json(told))
     with verifies("merge-request-approvals.rules.create.in-state", go_on=True):
         must_be_in_the_state_as_listed(maintainer, merge_request_rules)  # with its groups, which a change removes
-    a_copy_is_changed_like_any_other_rule(maintainer, merge_request_rules, copy["id"], [user_id(second_approver)])
+    others = sorted([user_id(second_approver), user_id(maintainer)])  # several, so that none joins the former ones
+    a_copy_is_changed_like_any_other_rule(maintainer, merge_request_rules, copy["id"], others)
     with verifies("merge-request-approvals.rules.copy.leaves-project-rule", go_on=True):
         now = essence(maintainer.read(source))
         must(now == original, f"the project rule as before: {original}", as_json(now))
     with verifies("merge-request-approvals.rules.update.users-are-replaced"):
-        must_name_in_the_end(maintainer, merge_request_rules / copy["id"], [user_id(second_approver)])
+        must_name_in_the_end(maintainer, merge_request_rules / copy["id"], others)
         # Whether a copy is changed or deleted with its source is open; a surviving copy stays the same.
         if maintainer.delete(source).is_served and copy["id"] in maintainer.list(merge_request_rules).ids():
-            must_name_in_the_end(maintainer, merge_request_rules / copy["id"], [user_id(second_approver)])
-            others = {"user_ids": [user_id(approver)], "group_ids": []}
-            maintainer.put(merge_request_rules / copy["id"], others).must_be_served()
-            must_name_in_the_end(maintainer, merge_request_rules / copy["id"], others["user_ids"])
+            must_name_in_the_end(maintainer, merge_request_rules / copy["id"], others)
+            first = {"user_ids": sorted([user_id(approver), user_id(maintainer)]), "group_ids": []}
+            maintainer.put(merge_request_rules / copy["id"], first).must_be_served()
+            must_name_in_the_end(maintainer, merge_request_rules / copy["id"], first["user_ids"])
 
 
 def a_copy_is_changed_like_any_other_rule(maintainer: Caller, path: Path, number: int, users: list[int]) -> None:
@@ -387,6 +388,11 @@ def test_copies_in_two_merge_requests_are_rules_of_their_own(
     with verifies("merge-request-approvals.rules.copy.name", go_on=True):
         names = [other.get("name"), essences(maintainer, other_merge_request_rules).get(other["id"], {}).get("name")]
         must(names == [project_rule["name"]] * 2, f"name = {project_rule['name']}, in the list as well", as_json(names))
+    original, copied = essence(project_rule), essence(maintainer.read(other_merge_request_rules / other["id"]))
+    with verifies("merge-request-approvals.rules.copy.users", go_on=True):
+        must(copied["users"] == original["users"], f"users = {original['users']}", as_json(copied["users"]))
+    with verifies("merge-request-approvals.rules.copy.groups", go_on=True):
+        must(copied["groups"] == original["groups"], f"groups = {original['groups']}", as_json(copied["groups"]))
     with verifies("merge-request-approvals.rules.copy.approvals-required", go_on=True):
         must_become(
             lambda: essences(maintainer, other_merge_request_rules).get(other["id"], {}).get("approvals_required"),
@@ -465,7 +471,7 @@ def test_a_rule_of_the_system_can_be_neither_updated_nor_deleted(
     project: Fixture,
     request: pytest.FixtureRequest,
 ) -> None:
-    """Beside it, there is a rule of the merge request's own, which can be changed."""
+    """Beside it, there is a rule of the merge request's own, which can be changed. The project is named both ways."""
     merge_request: Fixture = request.getfixturevalue(f"{rule_type}_merge_request")
     path = merge_request_path(project, merge_request) / "approval_rules"
     with rules_put_back(maintainer, path):
@@ -474,6 +480,7 @@ def test_a_rule_of_the_system_can_be_neither_updated_nor_deleted(
         # More than it requires, at each run, because what may become stricter changes too.
         more = int(system.get("approvals_required") or 0) + 4
         change = {"name": fresh_name(), "approvals_required": more, "user_ids": [user_id(approver)], "group_ids": []}
+        by_path = named_otherwise(path, project, maintainer)
 
         def rule() -> Rule | None:
             return essences(maintainer, path).get(system["id"])
@@ -481,12 +488,13 @@ def test_a_rule_of_the_system_can_be_neither_updated_nor_deleted(
         with verifies(cannot_be_updated, go_on=True), unchanged(rule, "the rule"):
             # Alone as well, because a check of one value may let the other pass.
             alone = ({name: value} for name, value in change.items() if name in ("name", "approvals_required"))
-            answers = [maintainer.put(path / system["id"], sent) for sent in (change, *alone)]
+            ways = ((path, change), *((by_path, sent) for sent in alone))
+            answers = [maintainer.put(way / system["id"], sent) for way, sent in ways]
             control = maintainer.put(path / own["id"], change)
             for answer in answers:
                 answer.must_be_refused(beside=control)
         with verifies(cannot_be_deleted), unchanged(rule, "the rule"):
-            refused = [caller.delete(path / system["id"]) for caller in (maintainer, owner)]
+            refused = [maintainer.delete(path / system["id"]), owner.delete(by_path / system["id"])]
             control = maintainer.delete(path / own["id"])
             for answer in refused:
                 answer.must_be_refused(beside=control)

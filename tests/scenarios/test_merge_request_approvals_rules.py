@@ -342,6 +342,7 @@ def test_a_rule_named_like_another_one_leaves_that_one(
             other = created(maintainer, merge_request_rules, user_ids=[user_id(second_approver)])["id"]
             maintainer.put(merge_request_rules / other, {**body, "name": fresh_name()})
             alike = maintainer.put(merge_request_rules / other, body)
+            maintainer.put(merge_request_rules / other, {**body, "approvals_required": 6})  # now it has the name
         if alike.is_served:
             with verifies("merge-request-approvals.leaves-the-rest", go_on=True):
                 listed = maintainer.list(merge_request_rules).must_contain(id=there["id"])

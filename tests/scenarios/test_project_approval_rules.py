@@ -15,6 +15,7 @@ from conformance.suite.arrange.approval_rules import (
     given_owed,
     in_answer,
     in_list,
+    must_name_the_same,
     must_stay,
     others_of,
     pages_of,
@@ -36,7 +37,16 @@ from conformance.suite.arrange.reviews import (
 )
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.derived import caller_named, is_known
-from conformance.suite.expectations import Caller, Path, as_json, left_to_others, must, observe, verifies
+from conformance.suite.expectations import (
+    Caller,
+    Path,
+    as_json,
+    left_to_others,
+    must,
+    named_otherwise,
+    observe,
+    verifies,
+)
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
@@ -86,6 +96,26 @@ def test_a_name_and_a_number_are_enough(maintainer: Caller, project_rules: Path)
     )
 
 
+def test_a_new_rule_takes_nothing_from_the_one_before(
+    maintainer: Caller, project_rules: Path, approver: Caller, approver_group: Fixture
+) -> None:
+    """What a rule names whose call does not say so is open; what the call before it said is no reason."""
+    left_to_others()  # if a rule that names no user is refused
+    known = [current_run().profile.first(name) for name in ("protected_branch", "second_protected_branch")]
+    one, other = ([branch.id] if branch is not None else [] for branch in known)
+    alone = {"approvals_required": 1, "group_ids": [approver_group.id]}
+    created(maintainer, project_rules, user_ids=[user_id(approver)], protected_branch_ids=one)
+    first = maintainer.post(project_rules, {"name": fresh_name(), **alone})
+    created(maintainer, project_rules, user_ids=[user_id(maintainer)], protected_branch_ids=other)
+    again = maintainer.post(project_rules, {"name": fresh_name(), **alone})
+    if first.is_served and again.is_served:
+        both = rule_in(first)["id"], rule_in(again)["id"]
+        with verifies("project-approval-rules.create.user-ids", go_on=True):
+            must_name_the_same(maintainer, project_rules, *both, "users")
+        with verifies("project-approval-rules.create.protected-branch-ids"):
+            must_name_the_same(maintainer, project_rules, *both, "branches")
+
+
 def test_a_rule_holds_for_every_protected_branch_only_if_asked_to(maintainer: Caller, project_rules: Path) -> None:
     rule = created(maintainer, project_rules)
     given_owed(maintainer, FLAG in rule, f"{FLAG}, which came with 15.3")
@@ -95,9 +125,9 @@ def test_a_rule_holds_for_every_protected_branch_only_if_asked_to(maintainer: Ca
 
 
 def test_the_flag_for_all_protected_branches_is_taken_by_creation_and_change(
-    maintainer: Caller, project_rules: Path
+    maintainer: Caller, project: Fixture, project_rules: Path
 ) -> None:
-    """Back to false as well: a flag that can only be switched on is not really accepted."""
+    """Back to false as well: a flag that can only be switched on is not really accepted. On again by the path."""
     sent = {"name": fresh_name(), "approvals_required": 1, **naming_only(maintainer)}
     answer = maintainer.post(project_rules, {**sent, FLAG: True})
     rule = rule_in(answer)
@@ -111,8 +141,9 @@ def test_the_flag_for_all_protected_branches_is_taken_by_creation_and_change(
             off = created(maintainer, project_rules, **{FLAG: False})
             by_id(maintainer, project_rules, off["id"]).must_hold(**{FLAG: False})
         with verifies("project-approval-rules.update.applies-to-all-protected-branches"):
-            for wanted in (False, True, False):
-                changed = maintainer.put(project_rules / rule["id"], {**body, FLAG: wanted}).must_be_served()
+            by_path = named_otherwise(project_rules, project, maintainer)
+            for rules, wanted in ((project_rules, False), (by_path, True), (project_rules, False)):
+                changed = maintainer.put(rules / rule["id"], {**body, FLAG: wanted}).must_be_served()
                 in_answer(changed).must_hold(**{FLAG: wanted})
                 stored.must_hold(**{FLAG: wanted})
             maintainer.put(project_rules / rule["id"], body).must_be_served()  # keeps it off, or means its default
@@ -121,15 +152,17 @@ def test_the_flag_for_all_protected_branches_is_taken_by_creation_and_change(
 
 def test_all_protected_branches_outweigh_single_ones(
     maintainer: Caller,
+    project: Fixture,
     project_rules: Path,
     protected_branch: Fixture,
 ) -> None:
-    """Which branches such a rule shows is open, but it applies to every one."""
+    """Which branches such a rule shows is open, but it applies to every one. It is created by the path."""
     beside = created(maintainer, project_rules)
     given_owed(maintainer, FLAG in beside, f"{FLAG}, which came with 15.3")
     both = {"name": fresh_name(), "approvals_required": 1, FLAG: True, "protected_branch_ids": [protected_branch.id]}
     with verifies("project-approval-rules.create.applies-to-all-protected-branches.over-branch-ids"):
-        answer = maintainer.post(project_rules, {**both, **naming_only(maintainer)}).must_be_served()
+        by_path = named_otherwise(project_rules, project, maintainer)
+        answer = maintainer.post(by_path, {**both, **naming_only(maintainer)}).must_be_served()
         in_answer(answer).must_hold(**{FLAG: True})
         by_id(maintainer, project_rules, rule_in(answer)["id"]).must_hold(**{FLAG: True})
     rule = created(maintainer, project_rules)

@@ -115,8 +115,9 @@ def test_users_that_a_change_names_come_and_those_it_leaves_out_go(
         by_path = named_otherwise(project_rules, project, maintainer) / number
         if maintainer.put(by_path, changed(maintainer, user_ids=[first], group_ids=groups)).is_served:
             stored.must_name_only(users=[first])
-            # An empty list of names beside the numbers names nobody else.
-            none_by_name = changed(maintainer, user_ids=[second], group_ids=groups, usernames=[])
+            # An empty list of names beside the numbers names nobody else, and several numbers replace a single one.
+            both = [second, user_id(maintainer)]
+            none_by_name = changed(maintainer, user_ids=both, group_ids=groups, usernames=[])
             if maintainer.put(project_rules / number, none_by_name).is_served:
                 stored.must_not_name(users=[first])
 
@@ -141,6 +142,12 @@ def test_groups_that_a_change_names_come_and_those_it_leaves_out_go(
         stored.must_not_name(groups=[first])
         maintainer.put(project_rules / number, changed(maintainer, user_ids=users, group_ids=[second])).given_served()
         stored.must_not_name(groups=[first])
+        third = current_run().profile.first("group")  # which a service may refuse or pass over
+        if third is not None and third.id is not None:
+            several = [first, third.id]
+            told = maintainer.put(project_rules / number, changed(maintainer, user_ids=users, group_ids=several))
+            if told.is_served and {*several} <= {*(numbers(rule_in(told), "groups") or ())}:
+                stored.must_not_name(groups=[second])
 
 
 def test_groups_beside_usernames_are_those_of_the_rule(
@@ -329,6 +336,7 @@ def test_a_rule_named_like_another_one_is_a_rule_of_its_own(
     other = created(maintainer, project_rules, user_ids=[second])["id"]
     answers = [maintainer.put(project_rules / other, {"name": name, **sent}) for name in (fresh_name(), there["name"])]
     if answers[-1].is_served:
+        maintainer.put(project_rules / other, {**sent, "name": fresh_name(), "approvals_required": 3})
         with verifies("project-approval-rules.update.leaves-other-rules"):
             must_stay(maintainer, project_rules, before)
 

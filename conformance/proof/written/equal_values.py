@@ -121,3 +121,35 @@ for _level, (_requirement, _area) in _SEPARATE.items():
     _equal_rules_change_along(_level, _requirement)
     if _area is not None:
         _equal_rules_go_along(_requirement, _area)
+
+
+#: The requirement that a change leaves the other rules of one home, by level.
+_BESIDE = {
+    Level.GROUP: "group-approval-rules.update.leaves-other-rules",
+    Level.PROJECT: "project-approval-rules.update.leaves-other-rules",
+    Level.MERGE_REQUEST: "merge-request-approvals.leaves-the-rest",
+}
+
+
+def _namesakes_change_along(level: Level, requirement: str) -> None:
+    """Register a fault: a change reaches the rules by their name, and so all of a home that have it."""
+
+    def apply(service: Service) -> None:
+        def make(update: Any) -> Any:
+            def changing(subject: Any, rule: Any, wanted: Any, caller: Any) -> Any:
+                found = update(subject, rule, wanted, caller)
+                for other in list(stored(service).values()) if rule.home.level is level else ():
+                    if (other.home, other.name) == (rule.home, rule.name) and other.id != rule.id:
+                        stored(service)[other.id] = replace(other, approvals_required=found.approvals_required)
+                return found
+
+            return changing
+
+        around(service.approval_rules, "update_rule", make)
+
+    says = "A change of a rule also changes the number of those beside it that have the name it had before."
+    fault(requirement)(named("namesakes_change_along", says, apply))
+
+
+for _level, _requirement in _BESIDE.items():
+    _namesakes_change_along(_level, _requirement)

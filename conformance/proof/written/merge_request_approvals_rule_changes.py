@@ -193,6 +193,20 @@ def updates_add_users(service: Service) -> None:
     around(service.approval_rules, "users_after", make)
 
 
+@fault("merge-request-approvals.rules.update.users-are-replaced")
+def updates_with_several_ids_add_users(service: Service) -> None:
+    """An update whose user_ids are several adds users to the former ones."""
+
+    def make(after: Any) -> Any:
+        def adding(rule: Any, wanted: Any, subject: Any) -> Any:
+            users = after(rule, wanted, subject)
+            return tuple(dict.fromkeys((*rule.users, *users))) if (wanted.user_ids or ())[1:] else users
+
+        return adding
+
+    around(service.approval_rules, "users_after", make)
+
+
 @fault("merge-request-approvals.rules.update.groups-are-replaced")
 def updates_add_groups(service: Service) -> None:
     """An update adds groups to the former ones."""
@@ -355,6 +369,25 @@ def rules_are_deleted_from_everywhere(service: Service) -> None:
     around(rules, "delete_rule", make)
 
 
+def lets_change_by_path(service: Service, rule_type: RuleType, key: str) -> None:
+    """Let a rule of a type be changed if the project is named by its path."""
+    rules = service.merge_request_approval_rules
+    required = rules.require_changeable
+
+    def make(handler: Any) -> Any:
+        def handle(request: Any) -> Any:
+            if not is_number(request, "id"):
+                rules.require_changeable = lambda rule: None if rule.rule_type is rule_type else required(rule)
+            try:
+                return handler(request)
+            finally:
+                rules.require_changeable = required
+
+        return handle
+
+    handling(service, key, make)
+
+
 def lets_change(service: Service, rule_type: RuleType, method: str) -> None:
     rules = service.merge_request_approval_rules
     required = rules.require_changeable
@@ -378,10 +411,22 @@ def code_owner_rule_is_updated(service: Service) -> None:
     lets_change(service, RuleType.CODE_OWNER, "update_rule")
 
 
+@fault("merge-request-approvals.rules.code-owner.cannot-be-updated")
+def code_owner_rule_is_updated_by_path(service: Service) -> None:
+    """A rule of type code_owner can be updated if the project is named by its path."""
+    lets_change_by_path(service, RuleType.CODE_OWNER, f"PUT {RULE}")
+
+
 @fault("merge-request-approvals.rules.code-owner.cannot-be-deleted")
 def code_owner_rule_is_deleted(service: Service) -> None:
     """A rule of type code_owner can be deleted."""
     lets_change(service, RuleType.CODE_OWNER, "delete_rule")
+
+
+@fault("merge-request-approvals.rules.code-owner.cannot-be-deleted")
+def code_owner_rule_is_deleted_by_path(service: Service) -> None:
+    """A rule of type code_owner can be deleted if the project is named by its path."""
+    lets_change_by_path(service, RuleType.CODE_OWNER, f"DELETE {RULE}")
 
 
 @fault("merge-request-approvals.rules.report-approver.cannot-be-updated")
@@ -390,10 +435,22 @@ def report_approver_rule_is_updated(service: Service) -> None:
     lets_change(service, RuleType.REPORT_APPROVER, "update_rule")
 
 
+@fault("merge-request-approvals.rules.report-approver.cannot-be-updated")
+def report_approver_rule_is_updated_by_path(service: Service) -> None:
+    """A rule of type report_approver can be updated if the project is named by its path."""
+    lets_change_by_path(service, RuleType.REPORT_APPROVER, f"PUT {RULE}")
+
+
 @fault("merge-request-approvals.rules.report-approver.cannot-be-deleted")
 def report_approver_rule_is_deleted(service: Service) -> None:
     """A rule of type report_approver can be deleted."""
     lets_change(service, RuleType.REPORT_APPROVER, "delete_rule")
+
+
+@fault("merge-request-approvals.rules.report-approver.cannot-be-deleted")
+def report_approver_rule_is_deleted_by_path(service: Service) -> None:
+    """A rule of type report_approver can be deleted if the project is named by its path."""
+    lets_change_by_path(service, RuleType.REPORT_APPROVER, f"DELETE {RULE}")
 
 
 @fault("merge-request-approvals.rules.code-owner.cannot-be-updated")

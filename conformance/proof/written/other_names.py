@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault, named
@@ -245,3 +246,51 @@ for _level in ("group", "project"):
     _says = f"An update of the settings of a {_level} by its path stores everything but reauthentication."
     _name = f"by_the_path_of_a_{_level}_reauthentication_is_not_set"
     fault(f"approval-settings.{_level}.update.several")(named(_name, _says, _not_by_path(_level)))
+
+
+#: What a new rule of a group loses if the group is named by its path: by requirement, the parameter.
+_LOST_BY_PATH = {
+    "group-approval-rules.create.user-ids": "user_ids",
+    "group-approval-rules.create.group-ids": "group_ids",
+}
+
+
+def _new_rules_lose_by_path(parameter: str) -> Callable[[Service], None]:
+    def apply(service: Service) -> None:
+        def make(create: Method) -> Method:
+            return lambda group, wanted, caller: create(group, replace(wanted, **{parameter: None}), caller)
+
+        key = "POST /groups/:id/approval_rules"
+        _while_by_path(service, key, service.group_approval_rules, "create_rule", make)
+
+    return named(f"by_the_path_{parameter}_of_new_group_rules_are_lost", f"By the path, {parameter} is ignored.", apply)
+
+
+for _requirement, _parameter in _LOST_BY_PATH.items():
+    fault(_requirement)(_new_rules_lose_by_path(_parameter))
+
+
+@fault("project-approval-rules.create.applies-to-all-protected-branches.over-branch-ids")
+def by_the_path_new_rules_apply_to_single_branches(service: Service) -> None:
+    """By the path of the project, a new rule ignores applies_to_all_protected_branches."""
+
+    def make(create: Method) -> Method:
+        return lambda project, wanted, caller: create(
+            project, replace(wanted, applies_to_all_protected_branches=None), caller
+        )
+
+    key = "POST /projects/:id/approval_rules"
+    _while_by_path(service, key, service.project_approval_rules, "create_rule", make)
+
+
+@fault("project-approval-rules.update.applies-to-all-protected-branches")
+def by_the_path_changes_keep_to_their_branches(service: Service) -> None:
+    """By the path of the project, a change ignores applies_to_all_protected_branches."""
+
+    def make(update: Method) -> Method:
+        return lambda project, number, wanted, caller: update(
+            project, number, replace(wanted, applies_to_all_protected_branches=None), caller
+        )
+
+    key = "PUT /projects/:id/approval_rules/:approval_rule_id"
+    _while_by_path(service, key, service.project_approval_rules, "update_rule", make)

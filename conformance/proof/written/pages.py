@@ -58,8 +58,9 @@ def _breaks_without_a_length(operation: str, path: str) -> Callable[[Service], N
 
 
 _DIGITS = rb"(^|&)(page=\d)\d+"
-#: How each query is misread: what it is called here, what the faulty service does, which queries, and as what.
-_MISREAD = (
+#: How each query is misread: what it is called here, what the faulty service does, whether by the path (None: by path
+#: and number), which queries, and as what.
+_MISREAD: tuple[tuple[str, str, bool | None, bytes, bytes], ...] = (
     (
         "by_its_path_has_one_page",
         "shows the first page by the path, whatever its number",
@@ -70,16 +71,23 @@ _MISREAD = (
     ("by_its_path_has_long_pages", "takes no size by the path", True, rb"(^|&)per_page=\d+", rb"\1"),
     ("by_its_path_reads_one_digit", "reads one digit of the number of a page by the path", True, _DIGITS, rb"\1\2"),
     ("by_number_reads_one_digit", "reads one digit of the number of a page by the number", False, _DIGITS, rb"\1\2"),
+    (
+        "shows_nothing_on_the_longest_page",
+        "takes a size of 100 for one beyond its maximum, and shows nothing",
+        None,
+        rb"(^|&)per_page=100(?=&|$)",
+        rb"\1per_page=100&page=9999",
+    ),
 )
 
 
-def _misread(operation: str, path: str, what: tuple[str, str, bool, bytes, bytes]) -> Callable[[Service], None]:
+def _misread(operation: str, path: str, what: tuple[str, str, bool | None, bytes, bytes]) -> Callable[[Service], None]:
     name, says, by_path, wrong, instead = what
 
     def apply(service: Service) -> None:
         def make(handler: Any) -> Any:
             def misreading(request: Request) -> Any:
-                if is_number(request, "id") is not by_path:
+                if by_path is None or is_number(request, "id") is not by_path:
                     request.query = re.sub(wrong, instead, request.query)
                 return handler(request)
 

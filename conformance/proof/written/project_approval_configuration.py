@@ -18,7 +18,7 @@ from conformance.proof.tampering import (
     without,
 )
 from conformance.reference.areas.project_approval_configuration import ConfigurationChange, ProjectApprovalConfiguration
-from conformance.reference.errors import InvalidError
+from conformance.reference.errors import InvalidError, NoRouteError
 from conformance.reference.http import Response
 
 if TYPE_CHECKING:
@@ -310,6 +310,23 @@ def change_is_refused_and_done(service: Service) -> None:
         def handle(request: Any) -> Any:
             handler(request)
             raise InvalidError("gone", parameter="id")
+
+        return handle
+
+    handling(service, f"POST {KEY}", make)
+
+
+@fault(f"{AREA}.change.removed", version="16.0")
+def change_is_served_by_path(service: Service) -> None:
+    """From 16.0 on a change is refused by the number of the project, and done by its path, without an answer."""
+    still_served(service)
+
+    def make(handler: Any) -> Any:
+        def handle(request: Any) -> Any:
+            if request.path["id"].isdigit():
+                raise NoRouteError
+            handler(request)
+            return Response(200)
 
         return handle
 

@@ -194,6 +194,14 @@ def former_users_stay(service: Service) -> None:
     after_change(service, "users_after", lambda users, rule: tuple(dict.fromkeys((*rule.users, *users))))
 
 
+@fault("project-approval-rules.update.user-ids.removes-others")
+def several_users_join_the_former_ones(service: Service) -> None:
+    """A change that names several users removes none; one that names a single user does."""
+    after_change(
+        service, "users_after", lambda users, rule: tuple(dict.fromkeys((*rule.users, *users))) if users[1:] else None
+    )
+
+
 @fault("project-approval-rules.update.group-ids")
 def changed_groups_are_dropped(service: Service) -> None:
     """A change removes groups, but adds none."""
@@ -204,6 +212,14 @@ def changed_groups_are_dropped(service: Service) -> None:
 def former_groups_stay(service: Service) -> None:
     """A change adds groups, but removes none."""
     after_change(service, "groups_after", lambda groups, rule: tuple(dict.fromkeys((*rule.groups, *groups))))
+
+
+@fault("project-approval-rules.update.group-ids.removes-others")
+def several_groups_join_the_former_ones(service: Service) -> None:
+    """A change that names several groups removes none; one that names a single group does."""
+    after_change(
+        service, "groups_after", lambda found, rule: tuple(dict.fromkeys((*rule.groups, *found))) if found[1:] else None
+    )
 
 
 @fault("project-approval-rules.update.protected-branch-ids")

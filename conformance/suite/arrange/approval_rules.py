@@ -256,6 +256,17 @@ def must_stay(reader: Caller, rules: Path, before: Mapping[Any, dict[str, Any]])
     must_be_as_before("these rules", before, after)
 
 
+def must_name_the_same(reader: Caller, rules: Path, one: int, other: int, part: str) -> None:
+    """Expect that two rules of a list, which were created alike, have the same in this part."""
+
+    def parts() -> list[Any]:
+        listed = standings(reader, rules)
+        return [listed.get(number, {}).get(part) for number in (one, other)]
+
+    found = read_until(parts, lambda shown: bool(shown[0] == shown[1]))
+    must(found[0] == found[1], f"{part} = {as_json(found[0])} in rule {other}, as in rule {one}", as_json(found[1]))
+
+
 def named_by_profile(place: Place, keeper: str, *, branches: bool = False) -> dict[str, Any]:
     """Return the lists that a rule may be sent with: approvers and protected branches, as far as the profile has them.
 
