@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 RULES = f"{MERGE_REQUEST}/approval_rules"
 RULE = f"{RULES}/:approval_rule_id"
+_PROJECT_RULE = "/projects/:id/approval_rules/:approval_rule_id"
 _SOURCE = "approval_project_rule_id"
 
 # -- creation ----------------------------------------------------------------------------------------------------------
@@ -256,6 +257,8 @@ def copies_of_what_goes_meanwhile_name_nobody(service: Service) -> None:
     key, found = f"POST {RULES}", dict[int, Any]()
 
     async def wait(request: Request) -> None:
+        if request.route.key == f"DELETE {_PROJECT_RULE}":
+            await asyncio.sleep(AT_ONCE / 3)  # it may have come first
         source = stored(service).get(sent(request).get(_SOURCE, 0))
         if request.route.key == key and source is not None:
             found[id(request)] = source
