@@ -257,14 +257,19 @@ def must_stay(reader: Caller, rules: Path, before: Mapping[Any, dict[str, Any]])
 
 
 def must_name_the_same(reader: Caller, rules: Path, one: int, other: int, part: str) -> None:
-    """Expect that two rules of a list, which were created alike, have the same in this part."""
+    """Expect that two rules of a list, which were created alike, have the same in this part, such as `users`."""
 
-    def parts() -> list[Any]:
+    def parts() -> dict[int, Any]:
         listed = standings(reader, rules)
-        return [listed.get(number, {}).get(part) for number in (one, other)]
+        return {number: listed[number][part] for number in (one, other) if number in listed}
 
-    found = read_until(parts, lambda shown: bool(shown[0] == shown[1]))
-    must(found[0] == found[1], f"{part} = {as_json(found[0])} in rule {other}, as in rule {one}", as_json(found[1]))
+    found = read_until(parts, lambda shown: {*shown} == {one, other} and bool(shown[one] == shown[other]))
+    given({*found} == {one, other}, f"the list does not show both rules, {one} and {other}")
+    must(
+        found[one] == found[other],
+        f"{part} = {as_json(found[one])} in rule {other}, as in rule {one}",
+        as_json(found[other]),
+    )
 
 
 def named_by_profile(place: Place, keeper: str, *, branches: bool = False) -> dict[str, Any]:
