@@ -241,3 +241,33 @@ def flattened(*names: str) -> Change:
 def taken_for(name: str, instead: Any, *, unless: Callable[[Any], bool]) -> Change:
     """Read a value as another one, unless a condition holds for it."""
     return lambda values: {**values, name: instead} if name in values and not unless(values[name]) else values
+
+
+def remembering_lists(service: Service, read: str, *, added: str, removed: str) -> None:
+    """Show each caller the list that it read first, until somebody adds an entry or it removes one itself.
+
+    The three are keys of routes, such as `GET /version`.
+    """
+    seen: dict[tuple[int, bytes, bytes], Any] = {}
+
+    def remembering(handler: Any) -> Any:
+        def reading(request: Request) -> Any:
+            key = (request.caller.id, request.raw_path, request.query)
+            return seen.setdefault(key, handler(request))
+
+        return reading
+
+    def make(*, is_own: bool) -> Callable[[Any], Any]:
+        def forgetting(handler: Any) -> Any:
+            def writing(request: Request) -> Any:
+                for key in [key for key in seen if not is_own or key[0] == request.caller.id]:
+                    del seen[key]
+                return handler(request)
+
+            return writing
+
+        return forgetting
+
+    handling(service, read, remembering)
+    handling(service, added, make(is_own=False))
+    handling(service, removed, make(is_own=True))

@@ -17,13 +17,13 @@ from conformance.proof.tampering import (
     handling,
     names_nothing,
     refusing,
+    remembering_lists,
     sent,
 )
 from conformance.proof.written.integration_parameters import set_up_key
 from conformance.proof.written.integrations import name_at
 from conformance.reference.areas import integration_catalogue
 from conformance.reference.errors import ApiError, InvalidError
-from conformance.reference.http import Response
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -312,29 +312,8 @@ def settings_of_one_name_are_shared(service: Service) -> None:
 @fault("integrations.update.shows-to-everybody")
 def disabled_ones_are_shown_to_others(service: Service) -> None:
     """A caller who has read the list is shown what another one disabled, until the next set-up."""
-    name, seen = name_at(service), dict[tuple[int, bytes, bytes], Response]()
-
-    def remembering(handler: Any) -> Any:
-        def reading(request: Request) -> Response:
-            key = request.caller.id, request.raw_path, request.query
-            return seen.setdefault(key, handler(request))
-
-        return reading
-
-    def make(*, is_own: bool) -> Any:
-        def forgetting(handler: Any) -> Any:
-            def writing(request: Request) -> Any:
-                for key in [key for key in seen if not is_own or key[0] == request.caller.id]:
-                    del seen[key]
-                return handler(request)
-
-            return writing
-
-        return forgetting
-
-    handling(service, f"GET {name}", remembering)
-    handling(service, f"PUT {name}/:slug", make(is_own=False))
-    handling(service, f"DELETE {name}/:slug", make(is_own=True))
+    name = name_at(service)
+    remembering_lists(service, f"GET {name}", added=f"PUT {name}/:slug", removed=f"DELETE {name}/:slug")
 
 
 @fault("integrations.unknown-slug.disabling")

@@ -14,9 +14,9 @@ from conformance.proof.tampering import (
     beforehand,
     breaking,
     done_and_refused,
-    handling,
     let_in,
     refusing,
+    remembering_lists,
     sent,
 )
 from conformance.proof.written.job_token_scope import ALLOWLIST, GROUPS, SCOPE
@@ -444,29 +444,8 @@ def bots_may_remove_their_project_in_vain(service: Service) -> None:
 
 
 def _shown_until_the_next_addition(service: Service, kind: str) -> None:
-    seen: dict[tuple[int, str, str], Any] = {}
-
-    def remembering(handler: Any) -> Any:
-        def reading(request: Request) -> Any:
-            key = (request.caller.id, request.raw_path.decode(), request.query.decode())
-            return seen.setdefault(key, handler(request))
-
-        return reading
-
-    def make(*, is_own: bool) -> Callable[[Any], Any]:
-        def forgetting(handler: Any) -> Any:
-            def writing(request: Request) -> Any:
-                for key in [key for key in seen if not is_own or key[0] == request.caller.id]:
-                    del seen[key]
-                return handler(request)
-
-            return writing
-
-        return forgetting
-
-    handling(service, f"GET {address_of(kind)}", remembering)
-    handling(service, f"POST {address_of(kind)}", make(is_own=False))
-    handling(service, removal_from(kind), make(is_own=True))
+    place = address_of(kind)
+    remembering_lists(service, f"GET {place}", added=f"POST {place}", removed=removal_from(kind))
 
 
 for_each_list(

@@ -265,11 +265,7 @@ def must_name_the_same(reader: Caller, rules: Path, one: int, other: int, part: 
 
     found = read_until(parts, lambda shown: {*shown} == {one, other} and bool(shown[one] == shown[other]))
     given({*found} == {one, other}, f"the list does not show both rules, {one} and {other}")
-    must(
-        found[one] == found[other],
-        f"{part} = {as_json(found[one])} in rule {other}, as in rule {one}",
-        as_json(found[other]),
-    )
+    must(found[one] == found[other], f"{part} = {as_json(found[one])}, as in rule {one}", as_json(found[other]))
 
 
 def named_by_profile(place: Place, keeper: str, *, branches: bool = False) -> dict[str, Any]:
