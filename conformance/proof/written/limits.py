@@ -60,14 +60,13 @@ def minute_has_ten_seconds(service: Service) -> None:
     service.code_completion.in_window = lambda moment, now: now - moment < 10  # type: ignore[method-assign]
 
 
-@rated("limits.completions.refused-above-rate")
-def bearer_tokens_have_a_rate_of_their_own(service: Service) -> None:
-    """A user gets 60 completions per minute by the usual header, and 60 by a bearer token."""
-    headers: list[bool] = []
+def _counting_apart(service: Service, kind: Callable[[Any], object]) -> None:
+    """Count the completions of a user apart for each kind, which is told from the request."""
+    kinds: list[object] = []
 
     def remember(handler: Any) -> Any:
         def completing(request: Any) -> Any:
-            headers[:] = [b"authorization" in request.headers]
+            kinds[:] = [kind(request)]
             return handler(request)
 
         return completing
@@ -76,28 +75,20 @@ def bearer_tokens_have_a_rate_of_their_own(service: Service) -> None:
     around(
         service.code_completion,
         "count",
-        lambda count: lambda caller: count(replace(caller, id=hash((caller.id, *headers)))),
+        lambda count: lambda caller: count(replace(caller, id=hash((caller.id, *kinds)))),
     )
+
+
+@rated("limits.completions.refused-above-rate")
+def bearer_tokens_have_a_rate_of_their_own(service: Service) -> None:
+    """A user gets 60 completions per minute by the usual header, and 60 by a bearer token."""
+    _counting_apart(service, lambda request: b"authorization" in request.headers)
 
 
 @rated("limits.completions.refused-above-rate")
 def each_intent_has_a_rate_of_its_own(service: Service) -> None:
     """A user gets 60 completions per minute with each intent, and 60 without one."""
-    intents: list[object] = []
-
-    def remember(handler: Any) -> Any:
-        def completing(request: Any) -> Any:
-            intents[:] = [json.loads(request.body).get("intent")]
-            return handler(request)
-
-        return completing
-
-    handling(service, "POST /code_suggestions/completions", remember)
-    around(
-        service.code_completion,
-        "count",
-        lambda count: lambda caller: count(replace(caller, id=hash((caller.id, *intents)))),
-    )
+    _counting_apart(service, lambda request: json.loads(request.body).get("intent"))
 
 
 @rated("limits.completions.served-below-rate")
