@@ -254,8 +254,9 @@ class Absences:
         if exchange.status != HTTPStatus.NOT_FOUND:
             return False
         call, (head, _, last) = exchange.call, exchange.call.path.rpartition("/")
-        is_of_entry = operation.path.endswith("}") and not operation.is_named_by_fixtures
-        is_set_up_by_it = operation.method == "PUT" and _names_an_integration(operation)
+        is_integration = _names_an_integration(operation)
+        is_of_entry = operation.path.endswith("}") and (is_integration or not operation.is_named_by_fixtures)
+        is_set_up_by_it = operation.method == "PUT" and is_integration
         if operation.id == _TAKES_BACK:
             shown = self._client.send(call.actor, "GET", f"{head}/approvals").served_object.get("approved_by")
             last = str(next((actor.id for actor in self._profile.actors.values() if actor == call.actor), None))

@@ -6,10 +6,14 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from conformance.http.bodies import object_in
+
 if TYPE_CHECKING:
-    from conformance.http.exchange import Exchange
+    from conformance.http.exchange import Call, Exchange
 
 READING = ("GET", "HEAD")
+#: How the parameters begin that name what is added to a list.
+_TARGET = "target_"
 
 
 class Writes:
@@ -25,6 +29,8 @@ class Writes:
         """By method and path: when they were served, in seconds of the monotonic clock."""
         self.first_by: dict[tuple[str, str, str | None], float] = {}
         """By method, path and actor: when the first of them was served."""
+        self.added: dict[str, set[int]] = {}
+        """By the path of a list: the numbers of what was added to it and not removed again, whatever it shows."""
         self._lock = threading.Lock()
 
     def see(self, exchange: Exchange) -> None:
@@ -40,6 +46,18 @@ class Writes:
                 now = time.monotonic()
                 self.served.setdefault((call.method, call.path), []).append(now)
                 self.first_by.setdefault((call.method, call.path, _caller_of(exchange)), now)
+                self._see_list(call)
+
+    def _see_list(self, call: Call) -> None:
+        owner, _, last = call.path.rpartition("/")
+        if call.method == "DELETE" and last.isdecimal():
+            # The same list may have been named otherwise: by the number of its project, or by the path.
+            for path in [path for path in self.added if path.rpartition("/")[2] == owner.rpartition("/")[2]]:
+                self.added[path].discard(int(last))
+        sent = object_in(call.body) if call.method == "POST" else {}
+        named = [value for name, value in sent.items() if name.startswith(_TARGET) and type(value) is int]
+        if named:
+            self.added.setdefault(call.path, set()).update(named)
 
 
 class FirstExports:

@@ -162,7 +162,7 @@ def test_whoever_has_the_role_is_served_as_documented_and_nobody_else(operation:
                     if changes and before is not None:
                         moved = partial(is_other_than, prepared, before)
                         must_settle(moved, "a change, as by others", lambda: "none", within=CHANGE_SECONDS)
-                changed = before is not None and is_other_than(prepared, before)
+                changed = before is not None and shown_state(prepared) not in (None, before)
                 changes = changes or changed
                 look_at_the_header(prepared, caller, answer)
                 if caller.name == first.name:
@@ -451,7 +451,8 @@ def refuse(prepared: Arranged, name: str, requirement: str, control: Control, to
         after = prepared.state if known is None else lambda: known.after
         is_served = any(called.is_served for called in found)
         # A served actor has a right too many: statements about refusals are only to blame if a refusal was meant.
-        is_refusal = not is_served or (control.shows_change and after() == before)
+        # The state is that of the first call; the others may be served elsewhere.
+        is_refusal = not is_served or (control.shows_change and found[0].is_served and after() == before)
         with held_against([requirement, *([general] if is_refusal else [])], go_on=True):
             found[0].must_be_refused(beside=control.answer)
             for other in found[1:]:

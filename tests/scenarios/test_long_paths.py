@@ -6,7 +6,7 @@ test_job_token_scope_lists.py, integrations in test_conventions.py.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,7 @@ from conformance.suite.arrange.reviews import (
     user_id,
 )
 from conformance.suite.arrange.rule_lists import rules_put_back
-from conformance.suite.context import NotTested, Unmet, current_run
+from conformance.suite.context import NotTested, Unmet, Violation, current_run
 from conformance.suite.derived import caller_named, is_known
 from conformance.suite.expectations import (
     Path,
@@ -81,6 +81,16 @@ def is_served_as_by_the_number(answer: Answer, by_number: Callable[[], Answer]) 
     return answer.is_served
 
 
+@contextmanager
+def as_by_the_number(shows_by_number: Callable[[], bool]) -> Iterator[None]:
+    """Blame the path for what does not show only if the same by the number shows."""
+    try:
+        yield
+    except Violation:
+        given(shows_by_number(), "the same by the number does not show either")
+        raise
+
+
 @pytest.mark.parametrize(
     "rules_of",
     [
@@ -107,17 +117,32 @@ def test_a_rule_written_by_a_long_path_shows_by_the_number(
         made = maintainer.post(by_path, body)
         if not is_served_as_by_the_number(made, partial(maintainer.post, rules, body)):
             return
-        with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
+
+        def is_created() -> bool:
+            second = created(maintainer, rules)["id"]
+            return bool(settled(lambda: {by_number, second} <= {*maintainer.list(rules).ids()}, wanted=True))
+
+        with verifies("conventions.project-id.encoded-subgroup-path", go_on=True), as_by_the_number(is_created):
             for path in (rules, by_path):
                 maintainer.list(path).must_contain_once(name=body["name"])
         number, changed = rule_in(made)["id"], {**body, "name": fresh_name(), "approvals_required": least + 1}
         answer = maintainer.put(by_path / number, changed)
         if is_served_as_by_the_number(answer, partial(maintainer.put, rules / number, changed)):
-            with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
+
+            def is_changed() -> bool:
+                maintainer.put(rules / number, changed)
+                return bool(settled(lambda: bool(maintainer.list(rules).having(name=changed["name"])), wanted=True))
+
+            with verifies("conventions.project-id.encoded-subgroup-path", go_on=True), as_by_the_number(is_changed):
                 maintainer.list(rules).must_contain_once(name=changed["name"], approvals_required=least + 1)
         listed, answer = maintainer.list(rules), maintainer.delete(by_path / number)
         if is_served_as_by_the_number(answer, partial(maintainer.delete, rules / number)):
-            with verifies("conventions.project-id.encoded-subgroup-path"):
+
+            def is_deleted() -> bool:
+                maintainer.delete(rules / number)
+                return bool(settled(lambda: bool(maintainer.list(rules).having(id=number)), wanted=False) is False)
+
+            with verifies("conventions.project-id.encoded-subgroup-path", go_on=True), as_by_the_number(is_deleted):
                 maintainer.list(rules).must_not_contain(id=number, after=listed)
 
 
@@ -159,14 +184,23 @@ def test_an_approval_by_a_long_path_shows_by_the_number(maintainer: Caller, subg
                 )
         answer = approver.post(by_path / "unapprove")
         if is_served_as_by_the_number(answer, partial(approver.post, path / "unapprove")):
-            with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
+            again = partial(is_withdrawn, maintainer, path, number, partial(approver.post, path / "unapprove"))
+            with verifies("conventions.project-id.encoded-subgroup-path", go_on=True), as_by_the_number(again):
                 must_not_be_approved_by(maintainer, path, number)
         bots = [caller_named(name) for name in ("group_bot",) if is_known(name)]
         for bot in bots if approver.post(path / "approve").is_served else ():
             answer = bot.put(by_path / "reset_approvals")
             if is_served_as_by_the_number(answer, partial(bot.put, path / "reset_approvals")):
-                with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
+                again = partial(is_withdrawn, maintainer, path, number, partial(bot.put, path / "reset_approvals"))
+                with verifies("conventions.project-id.encoded-subgroup-path", go_on=True), as_by_the_number(again):
                     must_not_be_approved_by(maintainer, path, number, within=RESET_SECONDS)
+
+
+def is_withdrawn(caller: Caller, merge_request: Path, user: int, act: Callable[[], Answer]) -> bool:
+    """Act, and return whether the approval of a user goes."""
+    act()
+    left = partial(approvers_of, caller, merge_request)
+    return bool(settled(lambda: user in left(), wanted=False, within=RESET_SECONDS) is False)
 
 
 def rules_in_state(caller: Caller, merge_request: Path) -> list[Any]:
@@ -188,8 +222,14 @@ def test_a_limit_switched_by_a_long_path_shows_by_the_number(maintainer: Caller,
             answer = maintainer.patch(by_path, {"enabled": wanted})
             if not is_served_as_by_the_number(answer, partial(maintainer.patch, scope, {"enabled": wanted})):
                 return
-            with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
+            again = partial(is_switched, maintainer, subgroup_project, on=wanted)
+            with verifies("conventions.project-id.encoded-subgroup-path", go_on=True), as_by_the_number(again):
                 must_show_the_limit(maintainer, subgroup_project, on=wanted)
+
+
+def is_switched(caller: Caller, project: Fixture, *, on: bool) -> bool:
+    caller.patch(scope_path(project), {"enabled": on})
+    return settled(partial(limit_of, caller, project), wanted=on) is on
 
 
 def must_show_the_limit(caller: Caller, project: Fixture, *, on: bool) -> None:
@@ -246,10 +286,16 @@ def test_a_configuration_changed_by_a_long_path_shows_by_the_number(
                 answer = maintainer.post(by_path, {COMMITTERS: value})
                 if not is_served_as_by_the_number(answer, partial(maintainer.post, own.path, {COMMITTERS: value})):
                     return
-                with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
+                again = partial(is_configured, own, value=value)
+                with verifies("conventions.project-id.encoded-subgroup-path", go_on=True), as_by_the_number(again):
                     own.must_hold(**{COMMITTERS: value})
         finally:
             own.bring_to(before)
+
+
+def is_configured(own: Configuration, *, value: bool) -> bool:
+    own.change(**{COMMITTERS: value})
+    return bool(settled(lambda: own.settings()[COMMITTERS], wanted=value) == value)
 
 
 # -- groups ------------------------------------------------------------------------------------------------------------
@@ -281,7 +327,13 @@ def test_a_rule_of_a_group_written_by_a_long_path_shows_by_the_number(owner: Cal
             changed = {"name": fresh_name(), **naming(admin)}
             answer = admin.put(by_path / rule["id"], changed)
             if answer.is_served or admin.put(rules / rule["id"], changed).is_served:
-                with verifies("conventions.group-id.encoded-subgroup-path", go_on=True):
+
+                def is_changed() -> bool:
+                    return admin.put(rules / rule["id"], changed).is_served and bool(
+                        settled(lambda: bool(admin.list(rules).having(name=changed["name"])), wanted=True)
+                    )
+
+                with verifies("conventions.group-id.encoded-subgroup-path", go_on=True), as_by_the_number(is_changed):
                     answer.must_be_served()
                     for path in (rules, by_path):
                         admin.list(path).must_contain_once(id=rule["id"], name=changed["name"])

@@ -159,7 +159,9 @@ class Arranged:
         return answer
 
     def _when_idle(self, call: Prepared, caller: Caller, headers: Mapping[str, str] | None) -> Answer:
-        """Send a call; again while it is refused, if it is right and the target may be at work on others.
+        """Send a call; again while it is refused, if it is right and something else may be the reason.
+
+        The target may be at work on others, or a list may not show what is on it.
 
         After one wait in vain in this run, it is not waited for again.
         """
@@ -169,9 +171,11 @@ class Arranged:
             answers.append(call.sent_by(caller, headers))
             return not answers[-1].exchange.is_refusal
 
+        is_right, frees = caller.name in self.operation.served, self.request_example.frees
+        if is_right and answers[0].exchange.is_refusal and frees is not None and frees(self.keeper, self.place):
+            answers.append(call.sent_by(caller, headers))
         seconds = 0 if self.operation.id in in_vain else self.request_example.busy_seconds
-        is_right = caller.name in self.operation.served
-        if seconds and is_right and answers[0].exchange.is_refusal and not settles(is_taken, seconds):
+        if seconds and is_right and answers[-1].exchange.is_refusal and not settles(is_taken, seconds):
             in_vain.add(self.operation.id)
         return answers[-1]
 

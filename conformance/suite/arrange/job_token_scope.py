@@ -13,7 +13,7 @@ from conformance.suite.expectations import Caller, Path, given, given_done, give
 from conformance.suite.steady import of_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from conformance.suite.arrange.places import Place
     from conformance.target import Fixture
@@ -121,8 +121,10 @@ class Allowlist:
         return {self.parameter: target}
 
     def ids(self, caller: Caller, project: Fixture) -> set[int]:
-        """Return the numbers on a project's list."""
-        return {told_number(number) for number in caller.list(self.of(project)).ids()}
+        """Return the numbers on a project's list; inconclusive when an entry has none."""
+        numbers = {told_number(number) for number in caller.list(self.of(project)).ids()}
+        given(None not in numbers, f"{self.of(project)} has an entry without id")
+        return numbers
 
     def given_added(self, caller: Caller, project: Fixture, *targets: int) -> None:
         """Add targets to a project's list as a step of a story; those that are on it already stay."""
@@ -148,6 +150,19 @@ class Allowlist:
             with given_done(self.gone):
                 for target in removed:
                     left.must_not_contain(id=target, after=listed)
+        self._remove_unlisted(caller, project, set(targets).difference(removed))
+
+    def _remove_unlisted(
+        self, caller: Caller, project: Fixture, among: set[int] | None, but: Collection[int] = ()
+    ) -> None:
+        """Remove what this run added and the list does not show: else it would stay, and could not be added again."""
+        by_path = f"/projects/{project.encoded_path}/job_token_scope/{self.segment}" if project.get("path") else ""
+        lists = [found for path in (self.of(project), by_path) if (found := current_run().writes.added.get(path))]
+        for target in sorted(set().union(*lists).difference(but)):
+            if among is None or target in among:
+                caller.delete(self.of(project) / target)
+                for one in lists:
+                    one.discard(target)
 
     @contextmanager
     def left_as_found(self, caller: Caller, project: Fixture, targets: Sequence[Fixture]) -> Iterator[None]:
@@ -169,9 +184,12 @@ class Allowlist:
 
     def bring_back(self, caller: Caller, project: Fixture, before: set[int], *, among: set[int] | None = None) -> None:
         """Remove entries that were added to a project's list, or only the named ones, and add missing ones."""
-        now = self.ids(caller, project)
+        now = before
+        with suppress(Unmet):  # what this run added is removed, whatever the list shows
+            now = self.ids(caller, project)
         new = now - before
         caller.delete_each(self.of(project), new if among is None else new & among)
+        self._remove_unlisted(caller, project, among, before)
         for target in before - now:
             with suppress(NotSentError):  # it was there before the run, and nothing in the profile names it
                 caller.post(self.of(project), self.body(target))
@@ -223,6 +241,14 @@ class _Listed:
         self.allowlist.given_removed(caller, place.fixture("project"), place.value(self.allowlist.fixture))
         return {}
 
+    def take_unlisted(self, caller: Caller, place: Place) -> bool:
+        """Remove the first fixture if the list does not show it and it is there all the same."""
+        project, target = place.fixture("project"), place.value(self.allowlist.fixture)
+        with suppress(Unmet):
+            path = self.allowlist.of(project)
+            return not caller.list(path).having(id=target) and caller.delete(path / target).is_served
+        return False
+
     def fill(self, caller: Caller, place: Place) -> list[Any]:
         """Put all fixtures on the list."""
         project = place.fixture("project")
@@ -271,7 +297,9 @@ class _Listed:
             undo=self.undo,
             request_examples={
                 listing: RequestExample(before=self.with_entry, fill=self.fill),
-                adding: RequestExample(before=self.without_entry, state=self.state, read_back=added),
+                adding: RequestExample(
+                    before=self.without_entry, state=self.state, read_back=added, frees=self.take_unlisted
+                ),
                 removing: RequestExample(before=self.with_listed_entry, state=self.state),
             },
         )

@@ -96,6 +96,8 @@ class RequestExample:
     """Tells whether the target is at work on an earlier call, and so may refuse one that is right."""
     busy_seconds: float = 0
     """How long the target may refuse a right call because of other work, such as the export of another group."""
+    frees: Callable[[Caller, Place], bool] | None = None
+    """Removes what a right call may be refused for, and no read shows; returns whether there was something."""
     takes_seconds: float = 0
     """How long the effect of a served call may take in the background."""
     stays: bool = False

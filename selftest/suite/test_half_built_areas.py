@@ -1,0 +1,127 @@
+"""What a half-built service lacks fails where it is stated, and nowhere else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.reference import EmbeddedServer
+from conformance.reference.errors import ForbiddenError
+from conformance.reference.http import Response, no_content, ok
+from conformance.target.embedded import prepared_service
+from selftest.reads import rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conformance.reference import Service
+    from conformance.reference.http import Request
+    from conformance.reference.routing import Route
+
+pytestmark = pytest.mark.usefixtures("inside_this_process")
+
+ALLOWLIST = "GET /projects/:id/job_token_scope/allowlist"
+RULES = "/projects/:id/merge_requests/:merge_request_iid/approval_rules"
+SUBGROUP = "conventions.project-id.encoded-subgroup-path"
+ADDED = "job-token-scope.allowlist.add.present"
+OF_ADDITIONS = (
+    "job-token-scope.allowlist.add.created",
+    "job-token-scope.authorization.maintainer-is-served",
+    "errors.addition-to-allowlist",
+    "conventions.requests.are-json",
+)
+
+
+def the_list_is_empty(service: Service) -> None:
+    service.transformers.append(lambda route, _, response: ok([]) if route.key == ALLOWLIST else response)
+
+
+def entries_have_no_id(service: Service) -> None:
+    def without(route: Route, _: Request, response: Response) -> Response:
+        if route.key != ALLOWLIST or not isinstance(response.content, list):
+            return response
+        entries = [{name: value for name, value in entry.items() if name != "id"} for entry in response.content]
+        return ok(entries)
+
+    service.transformers.append(without)
+
+
+def the_limit_is_not_switched(service: Service) -> None:
+    service.routes.change("PATCH /projects/:id/job_token_scope", handler=lambda _: no_content())
+
+
+def rules_are_not_deleted(service: Service) -> None:
+    service.routes.change(f"DELETE {RULES}/:approval_rule_id", handler=lambda _: no_content())
+
+
+def the_list_shows_its_first_rule(service: Service) -> None:
+    def first(route: Route, _: Request, response: Response) -> Response:
+        shown = response.content
+        return ok(shown[:1]) if route.key == f"GET {RULES}" and isinstance(shown, list) else response
+
+    service.transformers.append(first)
+
+
+def nothing_is_set_up(service: Service) -> None:
+    for route in [route for route in service.routes if route.method == "PUT" and route.path.endswith("/:slug")]:
+        service.routes.change(route.key, handler=lambda _: ok({}))
+
+
+def nobody_creates_rules(service: Service) -> None:
+    def refused(_: Request) -> Response:
+        raise ForbiddenError("not yet")
+
+    service.routes.change(f"POST {RULES}", handler=refused)
+
+
+def everybody_may_do_everything(service: Service) -> None:
+    for route in [route for route in service.routes if "/job_token_scope" in route.path]:
+        service.routes.change(route.key, least_role=type(route.least_role).NONE)
+
+
+@pytest.mark.parametrize(
+    ("is_so", "stated", "not_blamed"),
+    [
+        (the_list_is_empty, ADDED, OF_ADDITIONS),
+        (entries_have_no_id, ADDED, OF_ADDITIONS),
+        (the_limit_is_not_switched, "job-token-scope.switch.off", (SUBGROUP,)),
+        (rules_are_not_deleted, "merge-request-approvals.rules.delete.gone", (SUBGROUP,)),
+        (the_list_shows_its_first_rule, "merge-request-approvals.rules.create.listed", (SUBGROUP,)),
+        (
+            nothing_is_set_up,
+            "integrations.set-up.listed",
+            ("integrations.disable.accepted", "integrations.single.read"),
+        ),
+        (
+            nobody_creates_rules,
+            "merge-request-approvals.rules.create.answer",
+            ("merge-request-approvals.rules.create.users", "merge-request-approvals.rules.create.groups"),
+        ),
+        (
+            everybody_may_do_everything,
+            "job-token-scope.authorization.switching-below-maintainer",
+            ("job-token-scope.allowlist.remove.absent", "errors.refusal.is-client-error"),
+        ),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_what_is_not_built_yet_fails_where_it_is_stated(
+    is_so: Callable[[Service], None],
+    stated: str,
+    not_blamed: tuple[str, ...],
+    conformance: Callable[..., Any],
+    write_profile: Callable[..., Path],
+    tmp_path: Path,
+) -> None:
+    service = prepared_service(version="17.7")
+    is_so(service)
+    # What every operation shows is looked at by the tests of this one too.
+    selected = [stated, *(name for name in not_blamed if name == SUBGROUP or name.startswith(stated.partition(".")[0]))]
+    with EmbeddedServer(service) as server:
+        write_profile(service, server.base_url)
+        options = ("--target", "target.yaml", "--out", "out", "--corpus", "none", "--seed", "1", "--max-examples", "1")
+        outcome = conformance("run", *options, *(word for name in selected for word in ("--requirement", name)))
+    failed = {name for name, row in rows_of(tmp_path / "out").items() if row["verdict"] in ("failed", "unstable")}
+    assert failed.intersection((stated, *not_blamed)) == {stated}, outcome.text
