@@ -69,11 +69,16 @@ def nothing_is_set_up(service: Service) -> None:
         service.routes.change(route.key, handler=lambda _: ok({}))
 
 
-def nobody_creates_rules(service: Service) -> None:
-    def refused(_: Request) -> Response:
-        raise ForbiddenError("not yet")
+def refused(_: Request) -> Response:
+    raise ForbiddenError("not yet")
 
+
+def nobody_creates_rules(service: Service) -> None:
     service.routes.change(f"POST {RULES}", handler=refused)
+
+
+def nobody_exports(service: Service) -> None:
+    service.routes.change("POST /groups/:id/export_relations", handler=refused)
 
 
 def everybody_may_do_everything(service: Service) -> None:
@@ -98,6 +103,15 @@ def everybody_may_do_everything(service: Service) -> None:
             nobody_creates_rules,
             "merge-request-approvals.rules.create.answer",
             ("merge-request-approvals.rules.create.users", "merge-request-approvals.rules.create.groups"),
+        ),
+        (
+            nobody_exports,
+            "group-relations-export.schedule.accepted",
+            (
+                "group-relations-export.schedule.batched.may-be-true",
+                "group-relations-export.download.answered",
+                "errors.scheduled-export",
+            ),
         ),
         (
             everybody_may_do_everything,

@@ -29,7 +29,7 @@ def test_scheduling_an_export_answers_202(owner: Caller, export_group: Fixture) 
     with suppress(Unmet):
         export.quiet()
     with verifies("errors.scheduled-export"):
-        export.accepted().must_be(202)
+        export.accepted().given_served().must_be(202)
 
 
 @pytest.mark.calls_area("merge-request-approvals")

@@ -26,11 +26,6 @@ _BREAKS: dict[str, tuple[str, str, Callable[[Request], bool]]] = {
         _COMPLETIONS,
         lambda call: "stream" not in sent(call),
     ),
-    "errors.addition-to-allowlist": (
-        "additions_of_groups_break",
-        "POST /projects/:id/job_token_scope/groups_allowlist",
-        lambda _: True,
-    ),
     "group-relations-export.schedule.batched.may-be-true": (
         "batches_break",
         "POST /groups/:id/export_relations",

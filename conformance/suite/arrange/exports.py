@@ -152,6 +152,11 @@ class Export:
         self._seen.has_accepted |= answer.is_served
         return answer
 
+    @property
+    def is_accepted(self) -> bool:
+        """Whether this run had an export of the group accepted, in any form."""
+        return self._seen.has_accepted
+
     # -- what is shown -------------------------------------------------------------------------------------------------
 
     def entries(self, *, after_scheduling: bool = False) -> list[Entry]:

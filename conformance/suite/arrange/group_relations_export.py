@@ -57,8 +57,8 @@ def _downloadable(caller: Caller, place: Place) -> Values:
     except OperationAbsent:
         raise  # if nobody can export, nothing need be there to download
     except Unmet:
-        if _is_unfinished(export, batched=batched):
-            raise  # while it is unfinished, no answer shows anything
+        if not export.is_accepted or _is_unfinished(export, batched=batched):
+            raise  # while nothing is exported, or not yet, no answer shows anything
         if lack := export.lack():
             raise NotTested(Reason.PREREQUISITE_MISSING, f"{lack}: name one that has objects") from None
         if not caller.get(export.path / "status").is_served:
