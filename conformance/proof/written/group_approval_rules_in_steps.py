@@ -11,7 +11,7 @@ from conformance.proof.tampering import afterwards, answering, around, handling,
 from conformance.proof.written.approval_rules import stored
 from conformance.proof.written.approvals_beside_others import creation_reaches_namesakes
 from conformance.proof.written.approvals_neighbours import AT_ONCE, remembered_for_the_reader
-from conformance.proof.written.later_project_rules import called_otherwise, overlapping
+from conformance.proof.written.project_approval_rules_in_steps import called_otherwise, overlapping
 from conformance.reference.areas.approval_rule_records import Level, RuleType
 from conformance.reference.choices import Choices
 from conformance.reference.errors import RejectedError
