@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from conformance.proof.faults import Fault, Ground
+    from conformance.results.recorder import Line
     from conformance.runner.session import Session
     from conformance.target import Profile
 
-_DEADLINE_SECONDS = 2
+_DEADLINE_SECONDS = 1
 #: How long a test is assumed to take before it has run: tests that generate many calls are tried last.
 _QUICK_SECONDS, _DRAWING_SECONDS = 0.05, 1.0
 _DRAWING = ("test_fuzz.py", "_model.py", "test_completion_rate.py")
@@ -182,6 +183,32 @@ def _likelihood(item: pytest.Item, fault: Fault) -> tuple[bool, float]:
     return not about, _DRAWING_SECONDS if item.path.name.endswith(_DRAWING) else _QUICK_SECONDS
 
 
+@dataclass
+class _Lookout:
+    """Ends a test as soon as it has seen its fault: what comes after that decides nothing.
+
+    The next test gets a service of its own, so that nothing need be put back.
+    """
+
+    fault: Fault | None
+    tell: Callable[[Line], None]
+    is_over: bool = False
+
+    def write(self, line: Line) -> None:
+        """Pass on a line of the record, and end the test if it is the failure that the fault states."""
+        self.tell(line)
+        if self.fault is None or not isinstance(line, Check):
+            return
+        if line.outcome is Outcome.FAILED and line.requirement == self.fault.requirement:
+            self.is_over |= is_the_reason(self.fault, line)
+            self.stop()
+
+    def stop(self, _: object = None) -> None:
+        """End the test at its next call as well, if it goes on all the same."""
+        if self.is_over:
+            raise pytest.skip.Exception("the fault has been seen")
+
+
 class Bench:
     """One server for all tests of a session, with a new service for each."""
 
@@ -218,7 +245,10 @@ class Bench:
             fault.apply(service)
         self._server.serve(service)
         session = self._session
-        before, session.run = session.run, Run(self._contract, self._profile(ground), session.writer.write)
+        lookout = _Lookout(fault, session.writer.write)
+        before, session.run = session.run, Run(self._contract, self._profile(ground), lookout.write)
+        session.run.client.before_write(lookout.stop)
+        session.run.client.on_exchange(lookout.stop)
         self.is_busy = True
         session.ending.stopped = None  # a service that does not answer has ended only its own test
         try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.reference import EmbeddedServer
-from conformance.reference.errors import ForbiddenError
+from conformance.reference.errors import ForbiddenError, NotFoundError
 from conformance.reference.http import Response, no_content, ok
 from conformance.target.embedded import prepared_service
 from selftest.reads import rows_of
@@ -73,8 +73,17 @@ def refused(_: Request) -> Response:
     raise ForbiddenError("not yet")
 
 
+def unknown(_: Request) -> Response:
+    raise NotFoundError("nothing here")
+
+
 def nobody_creates_rules(service: Service) -> None:
     service.routes.change(f"POST {RULES}", handler=refused)
+
+
+def no_rule_is_read(service: Service) -> None:
+    for name in ("", "/:approval_rule_id"):
+        service.routes.change(f"GET /projects/:id/approval_rules{name}", handler=unknown)
 
 
 def nobody_exports(service: Service) -> None:
@@ -103,6 +112,11 @@ def everybody_may_do_everything(service: Service) -> None:
             nobody_creates_rules,
             "merge-request-approvals.rules.create.answer",
             ("merge-request-approvals.rules.create.users", "merge-request-approvals.rules.create.groups"),
+        ),
+        (
+            no_rule_is_read,
+            "project-approval-rules.read",
+            ("project-approval-rules.create.user-ids", "project-approval-rules.create.usernames"),
         ),
         (
             nobody_exports,

@@ -20,8 +20,8 @@ from conformance.proof.tampering import (
 )
 from conformance.proof.written.approval_rules import stored
 from conformance.proof.written.approvals_neighbours import AT_ONCE, MERGE_REQUEST
-from conformance.proof.written.project_approval_rules_in_steps import bringing_back
 from conformance.proof.written.merge_request_approvals_rules import copied_otherwise
+from conformance.proof.written.project_approval_rules_in_steps import bringing_back
 from conformance.reference.areas.approval_rule_records import Level, RuleType
 from conformance.reference.areas.merge_request_approval_rules import merge_request_of
 from conformance.reference.errors import NotFoundError, not_found

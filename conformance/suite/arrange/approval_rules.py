@@ -364,8 +364,10 @@ def by_id(reader: Caller, rules: Path, number: int) -> Reading:
 
     def read() -> Rule | None:
         answer = reader.get(rules / number)
-        is_gone = answer.status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
-        return None if is_gone else _object(answer.given_served())
+        if answer.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
+            return _object(answer.given_served())
+        reader.list(rules)  # where rules cannot be read at all, it says nothing about this one
+        return None
 
     return Reading(f"the rule read by {reader.name}", read)
 

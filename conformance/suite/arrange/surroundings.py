@@ -70,8 +70,10 @@ class Surroundings:
 
     def put_back(self) -> None:
         """Remove all of it, the last first."""
-        while self._made:
-            self._made.popitem()[1].close()
+        with ExitStack() as all_of_it:  # the rest is removed as well if one part cannot be
+            for made in self._made.values():
+                all_of_it.callback(made.close)
+            self._made.clear()
         current_run().known_reads.forget_everything()  # a write that reached too far may have changed any of it
 
 

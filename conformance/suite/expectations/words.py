@@ -237,8 +237,12 @@ def must_settle(holds: Callable[[], bool], expected: str, actual: Callable[[], s
 
 
 def settles(holds: Callable[[], bool], within: float = 0) -> bool:
-    """Check again until a condition holds or the target has had its time to settle: at least `within` seconds."""
-    deadline = time.monotonic() + max(within, current_run().profile.limits.settle_seconds)
+    """Check again until a condition holds or the target has had its time to settle.
+
+    That is at least `within` seconds, but for these never longer than the target's deadline.
+    """
+    limits = current_run().profile.limits
+    deadline = time.monotonic() + max(min(within, limits.deadline_seconds), limits.settle_seconds)
     pauses = _pauses()
     while time.monotonic() < deadline:
         _pause(next(pauses))
