@@ -47,6 +47,8 @@ def verifies(*requirements: str, go_on: bool = False, elsewhere: Collection[str]
     target may not have yet, or no longer have, what the violation is about. If the profile lacks something, they are
     not tested. Those in `elsewhere` are verified by other tests as well, and are left to these. A block without any
     expectation is a mistake of the suite.
+
+    What violates the requirements of a block inside this one is held against those alone: here it only ends the block.
     """
     test = _test_that_declares(requirements)
     before = test.expectations
@@ -54,7 +56,11 @@ def verifies(*requirements: str, go_on: bool = False, elsewhere: Collection[str]
         with _believed(test):
             yield
     except Violation as violation:
-        _blame(test, requirements, violation, go_on=go_on)
+        if violation.requirement is None:
+            _blame(test, requirements, violation, go_on=go_on)
+            violation.requirement = requirements[0]
+        else:
+            _leave_open(test, requirements, violation, go_on=go_on)
         if not go_on:
             raise
     except (Unmet, NotTested) as unseen:
@@ -92,6 +98,18 @@ def _blame(test: TestContext, requirements: tuple[str, ...], violation: Violatio
         raise Unmet(Reason.VERSION, str(excuses[0])) from violation
     if None in excuses and go_on:
         test.fail_softly(f"{', '.join(requirements)}: {violation}")
+
+
+def _leave_open(test: TestContext, requirements: tuple[str, ...], violation: Violation, *, go_on: bool) -> None:
+    """Leave requirements open because of a violation that a block inside has failed its own requirements for."""
+    detail = f"an earlier step of the same test failed: {violation}"
+    for requirement in requirements:
+        if requirement != violation.requirement:
+            test.results.open_question(
+                requirement, Outcome.INCONCLUSIVE, Reason.PRECONDITION, detail, waits_for=violation.requirement
+            )
+    if go_on:
+        test.fail_softly(f"{violation.requirement}: {violation}")
 
 
 @contextmanager
