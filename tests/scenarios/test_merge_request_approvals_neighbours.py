@@ -17,6 +17,7 @@ from conformance.suite.arrange.reviews import (
     created_named,
     essences,
     fresh_name,
+    given_counted,
     given_in_profile,
     given_open,
     given_reset,
@@ -445,6 +446,7 @@ def test_no_rule_of_the_state_counts_somebody_who_has_not_approved(
         must_count_only_who_approved(maintainer, joint_review)
         approver.post(joint_review / "approve").given_served()
         must_count_only_who_approved(maintainer, joint_review)  # read before the withdrawal: it may be remembered
+        given_counted(maintainer, joint_review)
         second_approver.post(joint_review / "unapprove").given_served()
         must_count_only_who_approved(maintainer, joint_review)
 
