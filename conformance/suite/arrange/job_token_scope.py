@@ -11,6 +11,7 @@ from conformance.suite.arrange.request_examples import Area, ReadBack, RequestEx
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import Caller, Path, given, given_done, given_kept, project_path, told_number
 from conformance.suite.steady import of_records
+from conformance.target.names import FIXTURE_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -168,13 +169,23 @@ class Allowlist:
             yield
 
     def bring_back(self, caller: Caller, project: Fixture, before: set[int], *, among: set[int] | None = None) -> None:
-        """Remove entries that were added to a project's list, or only the named ones, and add missing ones."""
+        """Remove entries that the run has added to a project's list, or only the named ones, and add missing ones.
+
+        A run adds only what its profile names: any other entry is somebody else's, and stays.
+        """
         now = self.ids(caller, project)
-        new = now - before
-        caller.delete_each(self.of(project), new if among is None else new & among)
+        caller.delete_each(self.of(project), (now - before) & (self._in_profile() if among is None else among))
         for target in before - now:
             with suppress(NotSentError):  # it was there before the run, and nothing in the profile names it
                 caller.post(self.of(project), self.body(target))
+
+    def _in_profile(self) -> set[Any]:
+        """Return the numbers of all projects or groups that the profile names."""
+        fixtures, kind = current_run().profile.fixtures, FIXTURE_ROWS[self.fixture].kind
+        named = (
+            entries for name, entries in fixtures.items() if name in FIXTURE_ROWS and FIXTURE_ROWS[name].kind == kind
+        )
+        return {entry.get("id") for entries in named for entry in entries}
 
 
 PROJECTS = Allowlist(
