@@ -349,9 +349,11 @@ class TestContext:
 
     def see(self, exchange: Exchange) -> None:
         """Remember an exchange of this test, and compare its answer with the contract."""
-        undone = self.run.deletions.contradicted_by(exchange)
+        is_unjudged = self.is_unjudged or _ASIDE.get()
+        # What an unjudged read shows is left to the next one: a contradiction is told only once.
+        is_left = is_unjudged and exchange.call.method in READING
+        undone = [] if is_left else self.run.deletions.contradicted_by(exchange)
         with self._lock:
-            is_unjudged = self.is_unjudged or _ASIDE.get()
             was_answered = self.history.unanswered is None
             self.history.add(exchange, keep=not is_unjudged)
             if was_answered and self.history.unanswered is not None:
