@@ -253,6 +253,8 @@ class TestContext:
     """Number of expectations that were checked; a block that checks none verifies nothing."""
     soft_failures: list[str] = field(default_factory=list)
     """Failures after which the test went on; the test fails at its end."""
+    odd_beside: str | None = None
+    """The first wrong answer of something that the profile does not ask for: the test may not cope with it."""
     on_silence: Callable[[], None] | None = None
     """Called when a call got no answer, before its check becomes inconclusive: a test that draws moves draws others."""
     failed_before_silence: bool = False
@@ -283,15 +285,23 @@ class TestContext:
             if len(self.soft_failures) < _MOST_SOFT_FAILURES and text not in self.soft_failures:
                 self.soft_failures.append(text)
 
+    def is_asked(self, requirement: str, violation: Violation) -> bool:
+        """Tell whether the profile asks for what a violation is about; otherwise it is noted, and not judged."""
+        run, shown = self.run, (violation.exchanges or self.history.suspects)[-1:]
+        called = (run.validator.operation_of(one.call.method, one.call.path) for one in shown)
+        shown_by = next(called, None) if run.is_shared(requirement) else None
+        left_out = left_out_by(run.profile, run.contract.requirements[requirement], shown_by)
+        if left_out is not None:
+            self.results.tolerated(requirement, f"{left_out[1]}, so this is not judged: {violation}")
+            self.odd_beside = self.odd_beside or f"{requirement}: {violation}"
+        return left_out is None
+
     def fail_in_passing(self, requirement: str, violation: Violation, place: str | None = None) -> None:
         """Record that a requirement was violated, and go on. The test fails at its end, unless it is excused."""
-        left_out = left_out_by(self.run.profile, self.run.contract.requirements[requirement])
-        if left_out is not None:  # not declared by the target, or not claimed
-            self.results.tolerated(requirement, f"{left_out[1]}, so this is not judged: {violation}")
-            return
-        self.failed(requirement, violation, place)
-        where = "" if place is None else f" at {place or 'the answer'}"
-        self.fail_softly(f"{requirement}: {violation}{where}")
+        if self.is_asked(requirement, violation):
+            self.failed(requirement, violation, place)
+            where = "" if place is None else f" at {place or 'the answer'}"
+            self.fail_softly(f"{requirement}: {violation}{where}")
 
     def failed(self, requirement: str, violation: Violation, place: str | None = None) -> None:
         """Record that a requirement was violated, with the exchanges that show it and some that led to it."""

@@ -126,9 +126,20 @@ def test_what_a_block_inside_another_one_fails_is_held_against_that_one_alone(
 
 
 def test_a_block_without_a_check_is_a_mistake_of_the_suite(maintainer: Any) -> None:
-    caller = maintainer(200, {})
+    caller = maintainer(200, {"inbound_enabled": True, "outbound_enabled": False})
     with pytest.raises(MisuseError, match="looks at nothing"), verifies(ON):
         caller.get(SCOPE)
+
+
+def test_what_an_earlier_step_left_nothing_of_is_open_and_no_mistake(maintainer: Any, lines: list[Line]) -> None:
+    maintainer(200, {})
+    found: list[Answer] = []
+    with verifies(OFF, go_on=True):
+        given(False, "there is no answer to look at")
+    with verifies(ON):
+        for answer in found:
+            answer.must_be(200)
+    assert checks(lines)[ON] == [(Outcome.INCONCLUSIVE, Reason.PRECONDITION)]
 
 
 def test_a_test_cannot_verify_a_requirement_that_it_does_not_declare(maintainer: Any) -> None:

@@ -181,7 +181,7 @@ def approvals_left(status: Mapping[str, Any]) -> int:
 def given_open(reader: Caller, merge_request: Path, *, by_password: bool = False) -> None:
     """Go on only with a merge request that can still be approved, without a password unless it is to require one."""
     state = status_of(reader, merge_request).get("state")
-    given(state not in {"merged", "closed"}, "the merge request is merged or closed, so nobody approves it any more")
+    given(state not in ("merged", "closed"), "the merge request is merged or closed, so nobody approves it any more")
     if not by_password:
         given_no_password(merge_request)
 
