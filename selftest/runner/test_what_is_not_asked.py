@@ -85,6 +85,18 @@ def test_an_area_that_is_not_claimed_may_be_half_built(
     assert (outcome.code, report["verdict"]) == (0, "conformant"), outcome.text
 
 
+def test_stubs_of_areas_that_are_not_claimed_keep_nothing_open(run: Callable[..., Any]) -> None:
+    service = prepared_service(version="17.7")
+
+    def stub(route: Route, _: Request, response: Response) -> Response:
+        is_stub = "approval" in route.key and response.status < 300 and response.status != 204
+        return Response(response.status, content={}, has_content=True) if is_stub else response
+
+    service.transformers.append(stub)
+    outcome, report = run(service, scope=["job-token-scope"])
+    assert (outcome.code, report["verdict"]) == (0, "conformant"), outcome.text
+
+
 def test_a_feature_that_is_not_declared_is_neither_judged_nor_written_to(run: Callable[..., Any]) -> None:
     """Rules of groups are shown to everybody, and stay for ever."""
     service = prepared_service(version="17.7")
