@@ -121,6 +121,7 @@ def test_a_reset_of_approvals_leaves_the_number_of_a_copied_rule(
                 given_reset(project_bot, maintainer, path)
 
 
+@pytest.mark.calls_area("project-approval-rules")
 def test_rules_of_a_merge_request_leave_those_of_its_project(
     merge_request_rules: Path,
     project_rules: Path,
@@ -141,6 +142,7 @@ def test_rules_of_a_merge_request_leave_those_of_its_project(
         maintainer.delete(merge_request_rules / rule["id"]).given_served()
 
 
+@pytest.mark.calls_area("merge-request-approvals")
 def test_rules_of_a_project_leave_those_that_a_merge_request_has_of_its_own(
     merge_request_rules: Path,
     project_rules: Path,

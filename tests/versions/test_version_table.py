@@ -10,7 +10,7 @@ import pytest
 from conformance.fuzzing import must_be_stored
 from conformance.suite import Change, ChangeKind, ItemState, Reason
 from conformance.suite.arrange import arranged, has_request_example
-from conformance.suite.arrange.approval_settings import an_unlocked_project
+from conformance.suite.arrange.approval_settings import an_unlocked_project_if_read
 from conformance.suite.arrange.project_approval_configuration import AUTHOR, Configuration
 from conformance.suite.arrange.rule_lists import rules_put_back
 from conformance.suite.context import current_run
@@ -191,7 +191,7 @@ def configuration(maintainer: Caller, project: Fixture) -> Iterator[tuple[Config
     if not maintainer.target_declares("approval_configuration"):
         yield Configuration(maintainer, project), {}
         return
-    found = Configuration(maintainer, an_unlocked_project(maintainer, project))
+    found = Configuration(maintainer, an_unlocked_project_if_read(maintainer, project))
     before = found.settings()
     yield found, before
     if found.settings()[AUTHOR] is not before[AUTHOR]:
