@@ -365,7 +365,7 @@ def _recorded(sending: _Sending, failures: list[Failure]) -> Iterator[Failure]:
     test = current_test()
     for group in in_groups(failures).values():
         first = Violation(group[0].expected, group[0].actual, *group[0].exchanges)
-        if test.excused(group[0].requirement, first):
+        if not test.is_asked(group[0].requirement, first) or test.excused(group[0].requirement, first):
             continue
         tries = _TRIES_FOR_GOOD if sending.arranged.request_example.stays else _TRIES_TO_SHRINK
         smallest = shrunk(group[0], sending.alone, sending.again, tries)

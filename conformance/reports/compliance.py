@@ -117,6 +117,7 @@ def sentence(facts: Facts) -> str:
         beside=sum(not row.requirement.selected for row in violations),
         untried=_untried(facts.result.rows),
         looked=anything_seen(facts.result.rows),
+        once=any(row.requirement.level == "must" for row in facts.result.rows_with(Verdict.UNSTABLE)),
     )
     ended = facts.record.footer
     stopped = "The run was cut off before its end; what would have followed was not seen."

@@ -15,7 +15,7 @@ from conformance.results.record import AccessRule, PlannedRequirement, Reason, T
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from conformance.contract import Contract, Requirement, Version
+    from conformance.contract import Contract, Operation, Requirement, Version
     from conformance.results.record import KnownFailure, RunRecord
     from conformance.target import Profile
 
@@ -225,23 +225,29 @@ def _level(requirement: Requirement, profile: Profile) -> Level:
     return Level.SHOULD if eased and requirement.level is Level.MUST else requirement.level
 
 
-def left_out_by(profile: Profile, requirement: Requirement) -> tuple[Reason, str] | None:
-    """Return why a profile does not ask for a requirement, whatever the target shows; None when it does."""
-    if not profile.claims(requirement.area):
+def left_out_by(
+    profile: Profile, requirement: Requirement, shown_by: Operation | None = None
+) -> tuple[Reason, str] | None:
+    """Return why a profile does not ask for a requirement, whatever the target shows; None when it does.
+
+    What all operations show together is asked only of those that are claimed and declared: `shown_by` is the one that
+    is called.
+    """
+    if not requirement.applies_to(profile.version):
+        return Reason.VERSION, f"holds {requirement.when()}, the target is {profile.version}"
+    asked = (requirement, shown_by) if shown_by is not None else (requirement,)
+    if not all(profile.claims(one.area) for one in asked):
         return Reason.OUT_OF_SCOPE, "the profile does not claim it"
-    if requirement.feature and not profile.declares(requirement.feature):
-        return Reason.FEATURE_NOT_DECLARED, f"the target does not declare {requirement.feature}"
-    return None
+    features = [one.feature for one in asked if one.feature and not profile.declares(one.feature)]
+    return (Reason.FEATURE_NOT_DECLARED, f"the target does not declare {features[0]}") if features else None
 
 
 def _status(
     requirement: Requirement, profile: Profile, tests: tuple[str, ...]
 ) -> tuple[str, Reason | None, str | None]:
     """Return the first status that applies; no other place decides what does not apply."""
-    told = f"holds {requirement.when()}, the target is {profile.version}"
     nothing_left = Reason.OUT_OF_SCOPE if profile.scope else Reason.FEATURE_NOT_DECLARED
     cases = (
-        (not requirement.applies_to(profile.version), "not applicable", Reason.VERSION, told),
         *(((True, "not applicable", *left_out),) if (left_out := left_out_by(profile, requirement)) else ()),
         (requirement.not_testable, "not testable", Reason.NOT_OBSERVABLE, requirement.not_testable),
         (not requirement.tested, "pending", Reason.NO_TEST_YET, "the suite has no test for it yet"),

@@ -157,9 +157,9 @@ def let_the_longest_begin(items: list[pytest.Item], seconds_known: Mapping[str, 
 
 
 def is_of_no_operation(item: pytest.Item) -> bool:
-    """Tell whether a test is parametrized over operations of a sort that the target's version does not have."""
+    """Tell whether a test of the suite is parametrized over operations of a sort that the target's version lacks."""
     parameters = getattr(getattr(item, "callspec", None), "params", {})
-    return "operation" in parameters and not hasattr(parameters["operation"], "id")
+    return is_suite(item) and "operation" in parameters and not hasattr(parameters["operation"], "id")
 
 
 # -- all tests of the suite --------------------------------------------------------------------------------------------

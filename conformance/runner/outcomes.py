@@ -188,7 +188,7 @@ def _unmet_by(error: BaseException, test: TestContext) -> Unmet | None:
         return error
     if isinstance(error, RecursionError):
         return Unmet(Reason.PRECONDITION, "an answer is nested too deeply to be looked at")
-    odd = test.results.distrusted or next(iter(test.soft_failures), None)
+    odd = test.results.distrusted or next(iter(test.soft_failures), test.odd_beside)
     if not odd or not isinstance(error, LookupError | TypeError | AttributeError | ValueError):
         return None
     if not _reads_answers(error):

@@ -45,6 +45,8 @@ class CheckCollector:
         """Number of recorded violations."""
         self.last_failed: str | None = None
         """The requirement that was violated last: where that ends the test, the rest is open because of it alone."""
+        self.has_open = False
+        """Whether something could not be seen, for whatever reason."""
         self.is_unmet = False
         """Whether something that the test must verify was not seen, because an earlier step did not succeed."""
         self._test = test
@@ -117,6 +119,7 @@ class CheckCollector:
         with self._lock:
             self._told.add(requirement)
             claimed = requirement in self.declared
+            self.has_open = True
             self.is_unmet |= claimed and is_unmet(outcome, reason)
             check = Check(requirement, outcome, self._test, reason, detail, claimed=claimed, waits_for=waits_for)
             self._write(check)

@@ -196,6 +196,12 @@ class Run:
         """Tell whether a requirement belongs to no area of operations: all operations verify it together."""
         return self.contract.requirements[requirement].area not in self._areas
 
+    def asks_for(self, exchange: Exchange) -> bool:
+        """Tell whether the profile claims and declares what was called, as far as the contract has it."""
+        operation = self.validator.operation_of(exchange.call.method, exchange.call.path)
+        features = [operation.feature] if operation is not None and operation.feature else []
+        return operation is None or (self.profile.claims(operation.area) and all(map(self.profile.declares, features)))
+
     def _ask(self, actor: str, path: str) -> None:
         """Read a path as an actor of the profile, outside the running test."""
         self._aside(self.profile.actors[actor], path)
@@ -253,6 +259,8 @@ class TestContext:
     """Number of expectations that were checked; a block that checks none verifies nothing."""
     soft_failures: list[str] = field(default_factory=list)
     """Failures after which the test went on; the test fails at its end."""
+    odd_beside: str | None = None
+    """The first wrong answer of something that the profile does not ask for: the test may not cope with it."""
     on_silence: Callable[[], None] | None = None
     """Called when a call got no answer, before its check becomes inconclusive: a test that draws moves draws others."""
     failed_before_silence: bool = False
@@ -283,15 +291,23 @@ class TestContext:
             if len(self.soft_failures) < _MOST_SOFT_FAILURES and text not in self.soft_failures:
                 self.soft_failures.append(text)
 
+    def is_asked(self, requirement: str, violation: Violation) -> bool:
+        """Tell whether the profile asks for what a violation is about; otherwise it is noted, and not judged."""
+        run, shown = self.run, (violation.exchanges or self.history.suspects)[-1:]
+        called = (run.validator.operation_of(one.call.method, one.call.path) for one in shown)
+        shown_by = next(called, None) if run.is_shared(requirement) else None
+        left_out = left_out_by(run.profile, run.contract.requirements[requirement], shown_by)
+        if left_out is not None:
+            self.results.tolerated(requirement, f"{left_out[1]}, so this is not judged: {violation}")
+            self.odd_beside = self.odd_beside or f"{requirement}: {violation}"
+        return left_out is None
+
     def fail_in_passing(self, requirement: str, violation: Violation, place: str | None = None) -> None:
         """Record that a requirement was violated, and go on. The test fails at its end, unless it is excused."""
-        left_out = left_out_by(self.run.profile, self.run.contract.requirements[requirement])
-        if left_out is not None:  # not declared by the target, or not claimed
-            self.results.tolerated(requirement, f"{left_out[1]}, so this is not judged: {violation}")
-            return
-        self.failed(requirement, violation, place)
-        where = "" if place is None else f" at {place or 'the answer'}"
-        self.fail_softly(f"{requirement}: {violation}{where}")
+        if self.is_asked(requirement, violation):
+            self.failed(requirement, violation, place)
+            where = "" if place is None else f" at {place or 'the answer'}"
+            self.fail_softly(f"{requirement}: {violation}{where}")
 
     def failed(self, requirement: str, violation: Violation, place: str | None = None) -> None:
         """Record that a requirement was violated, with the exchanges that show it and some that led to it."""
@@ -345,13 +361,18 @@ class TestContext:
             self.run.learnt.described.update([place] if exchange.is_success and exchange.body else [])
         # A repeated action may have nothing to tell.
         elif exchange.body or place not in self.run.learnt.described:
-            self.results.distrust(f"{exchange.call.label} answered {seen.unrecognisable}")
+            told = f"{exchange.call.label} answered {seen.unrecognisable}"
+            if self.run.asks_for(exchange):
+                self.results.distrust(told)
+            self.odd_beside = self.odd_beside or told
 
     def see(self, exchange: Exchange) -> None:
         """Remember an exchange of this test, and compare its answer with the contract."""
-        undone = self.run.deletions.contradicted_by(exchange)
+        is_unjudged = self.is_unjudged or _ASIDE.get()
+        # What an unjudged read shows is left to the next one: a contradiction is told only once.
+        is_left = is_unjudged and exchange.call.method in READING
+        undone = [] if is_left else self.run.deletions.contradicted_by(exchange)
         with self._lock:
-            is_unjudged = self.is_unjudged or _ASIDE.get()
             was_answered = self.history.unanswered is None
             self.history.add(exchange, keep=not is_unjudged)
             if was_answered and self.history.unanswered is not None:

@@ -12,11 +12,13 @@ from conformance.suite.context import current_run, current_test
 from conformance.suite.expectations import Caller, verifies
 from conformance.suite.expectations.callers import NOBODY
 from conformance.target import Actor
+from conformance.target.spots import Spots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from conformance.contract import DocumentedResponse, Operation, Parameter
+    from conformance.target import Fixture
 
 ANONYMOUS = "anonymous"
 WRONG_TOKEN = NOBODY.name
@@ -156,6 +158,13 @@ def reads_of_a_project() -> list[str]:
 def reads_of_a_merge_request() -> list[str]:
     """Return the reads below a merge request's path that need no other parameter, at the target's version."""
     return _reads_below("/projects/{id}/merge_requests/{merge_request_iid}")
+
+
+def reads_inside(project: Fixture) -> list[str]:
+    """Return the reads below a project's path that are about a merge request in it; none if the profile names none."""
+    spots = Spots(current_run().profile).all
+    opened = [spot.iid for spot in spots if spot.number == project.id and spot.iid is not None]
+    return [f"/merge_requests/{iid}{below}" for iid in opened[:1] for below in reads_of_a_merge_request()]
 
 
 def _reads_below(start: str) -> list[str]:

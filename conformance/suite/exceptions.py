@@ -27,6 +27,8 @@ class Violation(AssertionError):  # noqa: N818 - the word of the reports
         self.expected = expected
         self.actual = actual
         self.exchanges = exchanges
+        self.requirement: str | None = None
+        """The requirement that was failed for it, once one was: no other one is failed for the same thing."""
 
     @classmethod
     def of_change(cls, what: str, before: Any, after: Any, *exchanges: Exchange) -> Self:

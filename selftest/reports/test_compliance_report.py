@@ -79,6 +79,8 @@ def test_the_sentences_about_a_violation_and_about_a_gap_differ() -> None:
     )
     assert "of 3 statements to be verified, 1 was seen to be violated. Besides, 1 stayed" in said["non-conformant"]
     assert "of 7 statements to be verified, 6 stayed open" in said["incomplete"]
+    assert said["incomplete"].startswith("Nothing was seen that breaks the specification; but of 7")
+    assert said["unstable"].startswith("What was seen once to break the specification was not seen again; but of 2")
     whole = SAMPLES["incomplete"]
     part = replace(whole, header=replace(whole.header, selection=("--area integrations",)))
     wanted = "of 7 statements to be verified (those selected for this run), 6 stayed open"

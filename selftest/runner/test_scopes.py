@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from conformance.contract import Contract, Version
 from conformance.errors import ExitCode
+from conformance.reference.errors import NoRouteError
 from conformance.target.embedded import profile_data
+from selftest.conftest import lacking
 from selftest.reads import report_of
 
 if TYPE_CHECKING:
@@ -45,6 +48,38 @@ def test_a_sound_service_is_conformant_for_the_one_area_that_it_claims(
     }
     assert left == {}
     assert (outcome.code, report["verdict"]) == (0, "conformant")
+
+
+#: What calls of these leave of other areas can be seen only where a service has others: that stays open.
+_BESIDE_OTHERS = {
+    "group-relations-export": {"group-relations-export.leaves-the-rest"},
+    "merge-request-approvals": {"merge-request-approvals.rules.leave-project-rules"},
+}
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_a_service_that_has_one_area_alone_is_conformant_for_it(
+    area: str,
+    conformance: Callable[..., Any],
+    reference: tuple[Service, str],
+    write_profile: Callable[..., Path],
+    tmp_path: Path,
+) -> None:
+    paths = {(one.method, _shape(one.path)): one.area for one in Contract.load().operations(Version.parse("17.7"))}
+    areas = {route.key: paths.get((route.method, _shape(route.key.partition(" ")[2]))) for route in reference[0].routes}
+    lacking({key for key, of in areas.items() if of not in (None, area)}, NoRouteError, reference[0])
+    write_profile(*reference, scope=[area])
+    usual = ("--out", "out", "--max-examples", "1", "--seed", "1", "--corpus", "none")
+    outcome = conformance("run", "--target", "target.yaml", *usual)
+    rows = report_of(tmp_path / "out")["requirements"]
+    shut = ("passed", "not applicable")
+    left = {row["id"] for row in rows if row["level"] == "must" and row["verdict"] not in shut}
+    assert left == _BESIDE_OTHERS.get(area, set()), outcome.text
+
+
+def _shape(path: str) -> str:
+    """Return a path without the names of its parameters."""
+    return re.sub(r"{\w+}|:\w+", "*", path)
 
 
 def test_a_profile_without_the_fixture_of_its_only_area_is_told_what_to_add(

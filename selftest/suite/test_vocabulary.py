@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.results.record import Check, Outcome, Reason
-from conformance.suite.context import MisuseError, Unmet, Violation, current_run
+from conformance.suite.context import MisuseError, Unmet, Violation, current_run, current_test
 from conformance.suite.evidence import evidence_of
 from conformance.suite.expectations import Answer, Caller, given, left_to_others, must, observe, unchanged, verifies
 from conformance.suite.expectations import Path as ApiPath
@@ -105,10 +105,41 @@ def test_a_test_continues_after_a_violation_only_where_it_says_so(maintainer: An
     assert (found[ON], found[OFF]) == ([(Outcome.FAILED, None)], [(Outcome.PASSED, None)])
 
 
+@pytest.mark.parametrize("go_on", [True, False])
+def test_what_a_block_inside_another_one_fails_is_held_against_that_one_alone(
+    maintainer: Any,
+    lines: list[Line],
+    go_on: bool,  # noqa: FBT001 - a value
+) -> None:
+    caller = maintainer(200, {"inbound_enabled": False, "outbound_enabled": False})
+    with ExitStack() as ending:
+        if not go_on:
+            ending.enter_context(pytest.raises(Violation))
+        with verifies(OFF, go_on=go_on):
+            caller.get(SCOPE).must_hold(inbound_enabled=False)
+            with verifies(ON):
+                caller.get(SCOPE).must_hold(inbound_enabled=True)
+    found = checks(lines)
+    assert (found[ON], found[OFF]) == ([(Outcome.FAILED, None)], [(Outcome.INCONCLUSIVE, Reason.PRECONDITION)])
+    assert [check.waits_for for check in lines if isinstance(check, Check) and check.requirement == OFF] == [ON]
+    assert bool(current_test().soft_failures) == go_on, "a test that goes on after a violation fails at its end"
+
+
 def test_a_block_without_a_check_is_a_mistake_of_the_suite(maintainer: Any) -> None:
-    caller = maintainer(200, {})
+    caller = maintainer(200, {"inbound_enabled": True, "outbound_enabled": False})
     with pytest.raises(MisuseError, match="looks at nothing"), verifies(ON):
         caller.get(SCOPE)
+
+
+def test_what_an_earlier_step_left_nothing_of_is_open_and_no_mistake(maintainer: Any, lines: list[Line]) -> None:
+    maintainer(200, {})
+    found: list[Answer] = []
+    with verifies(OFF, go_on=True):
+        given(False, "there is no answer to look at")
+    with verifies(ON):
+        for answer in found:
+            answer.must_be(200)
+    assert checks(lines)[ON] == [(Outcome.INCONCLUSIVE, Reason.PRECONDITION)]
 
 
 def test_a_test_cannot_verify_a_requirement_that_it_does_not_declare(maintainer: Any) -> None:

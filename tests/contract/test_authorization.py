@@ -16,6 +16,7 @@ from conformance.suite.derived import (
     claims_of,
     held_against,
     is_known,
+    reads_inside,
     reads_of_a_merge_request,
     reads_of_a_project,
     served_caller,
@@ -52,7 +53,8 @@ def paths_open_to(caller: Caller, project: Fixture, *, at_most: int = 1, seed: i
     found: list[Path] = []
     reads = reads_of_a_project()
     start = seed % max(len(reads), 1)
-    for below in (*reads[start:], *reads[:start]):
+    # A service may have nothing but merge requests in its projects.
+    for below in (*reads[start:], *reads[:start], *reads_inside(project)):
         path = Path(f"{project_path(project)}{below}")
         if len(found) < at_most and caller.get(path).shows_json:
             found.append(path)

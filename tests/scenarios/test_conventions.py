@@ -20,7 +20,7 @@ from conformance.suite.arrange.integrations import (
     slug_of,
 )
 from conformance.suite.context import Unmet, current_run
-from conformance.suite.derived import reads_of_a_project
+from conformance.suite.derived import reads_inside, reads_of_a_project
 from conformance.suite.expectations import (
     Path,
     eventually,
@@ -60,7 +60,11 @@ def test_a_subgroup_is_found_by_its_full_path(owner: Caller, subgroup: Fixture) 
 def test_a_project_in_a_subgroup_is_found_by_its_full_path(maintainer: Caller, subgroup_project: Fixture) -> None:
     """Everything that can be read by its number can be read by its path."""
     number = project_path(subgroup_project)
-    found = [below for below in reads_of_a_project() if maintainer.get(Path(f"{number}{below}")).shows_json]
+
+    def shown(reads: list[str]) -> list[str]:
+        return [below for below in reads if maintainer.get(Path(f"{number}{below}")).shows_json]
+
+    found = shown(reads_of_a_project()) or shown(reads_inside(subgroup_project))
     given(bool(found), "nothing of the project can be read by its number")
     for below in found:
         with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):

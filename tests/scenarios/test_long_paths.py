@@ -301,6 +301,7 @@ def is_configured(own: Configuration, *, value: bool) -> bool:
 # -- groups ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.needs_feature("group_approval_rules")
 @pytest.mark.calls_area("group-approval-rules")
 def test_a_rule_of_a_group_written_by_a_long_path_shows_by_the_number(owner: Caller, subgroup: Fixture) -> None:
     """No operation deletes such a rule: where the run has made no group for it, one is made once and used again."""

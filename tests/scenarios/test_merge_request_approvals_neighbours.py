@@ -17,6 +17,7 @@ from conformance.suite.arrange.reviews import (
     created_named,
     essences,
     fresh_name,
+    given_counted,
     given_in_profile,
     given_open,
     given_reset,
@@ -120,6 +121,7 @@ def test_a_reset_of_approvals_leaves_the_number_of_a_copied_rule(
                 given_reset(project_bot, maintainer, path)
 
 
+@pytest.mark.calls_area("project-approval-rules")
 def test_rules_of_a_merge_request_leave_those_of_its_project(
     merge_request_rules: Path,
     project_rules: Path,
@@ -140,6 +142,7 @@ def test_rules_of_a_merge_request_leave_those_of_its_project(
         maintainer.delete(merge_request_rules / rule["id"]).given_served()
 
 
+@pytest.mark.calls_area("merge-request-approvals")
 def test_rules_of_a_project_leave_those_that_a_merge_request_has_of_its_own(
     merge_request_rules: Path,
     project_rules: Path,
@@ -445,6 +448,7 @@ def test_no_rule_of_the_state_counts_somebody_who_has_not_approved(
         must_count_only_who_approved(maintainer, joint_review)
         approver.post(joint_review / "approve").given_served()
         must_count_only_who_approved(maintainer, joint_review)  # read before the withdrawal: it may be remembered
+        given_counted(maintainer, joint_review)
         second_approver.post(joint_review / "unapprove").given_served()
         must_count_only_who_approved(maintainer, joint_review)
 

@@ -81,6 +81,7 @@ def project_rule(maintainer: Caller, project: Fixture, approver: Caller, approve
     "merge-request-approvals.rules.create.in-state",
     "merge-request-approvals.state.overwritten",
 )
+@pytest.mark.calls_area("project-approval-rules")
 def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
     merge_request_rules: Path,
     project_rule: Rule,
@@ -157,6 +158,7 @@ def a_copy_is_changed_like_any_other_rule(maintainer: Caller, path: Path, number
         )
 
 
+@pytest.mark.calls_area("project-approval-rules")
 def test_a_copy_asks_for_the_number_that_was_sent_though_its_source_asks_for_more(
     merge_request_rules: Path,
     project_rules: Path,
@@ -190,6 +192,7 @@ def must_name_in_the_end(reader: Caller, rule: Path, users: list[int]) -> None:
     )
 
 
+@pytest.mark.calls_area("project-approval-rules")
 def test_a_copy_needs_its_own_number(
     merge_request_rules: Path, project_rule: Rule, maintainer: Caller, project: Fixture
 ) -> None:
@@ -220,6 +223,7 @@ def test_a_copy_needs_its_own_number(
         refused.must_be_refused(beside=control)
 
 
+@pytest.mark.calls_area("project-approval-rules")
 def test_how_a_copy_without_a_name_is_answered(
     merge_request_rules: Path, project_rule: Rule, maintainer: Caller
 ) -> None:
@@ -232,6 +236,7 @@ def test_how_a_copy_without_a_name_is_answered(
     )
 
 
+@pytest.mark.calls_area("project-approval-rules")
 def test_a_copy_of_a_rule_that_goes_meanwhile_names_whom_it_named(
     merge_request_rules: Path,
     project_rules: Path,
@@ -253,6 +258,7 @@ def test_a_copy_of_a_rule_that_goes_meanwhile_names_whom_it_named(
                 must(shown == wanted, f"users = {wanted}", as_json(shown), copy.exchange)
 
 
+@pytest.mark.calls_area("project-approval-rules")
 def test_copying_a_project_rule_that_does_not_exist_breaks_nothing(
     merge_request_rules: Path,
     project_rule: Rule,
@@ -289,6 +295,7 @@ def strange_rule(maintainer: Caller, path: Path, known: Collection[Any], approve
     return None
 
 
+@pytest.mark.calls_area("project-approval-rules")
 def test_no_rule_but_one_of_the_project_is_copied(
     merge_request_rules: Path,
     project_rule: Rule,
@@ -371,6 +378,7 @@ def test_rules_of_one_merge_request_leave_those_of_another(
             maintainer.delete(merge_request_rules / each["id"]).given_served()
 
 
+@pytest.mark.calls_area("project-approval-rules")
 def test_copies_in_two_merge_requests_are_rules_of_their_own(
     merge_request_rules: Path,
     other_merge_request_rules: Path,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from conformance.suite.arrange.approval_rules import SYSTEM_TYPES, project_rules_path, update_alone
 from conformance.suite.arrange.places import by_full_path
 from conformance.suite.arrange.reviews import (
@@ -271,6 +273,7 @@ def own_rules(maintainer: Caller, project: Fixture, rules: Path) -> list[Any]:
     return listed
 
 
+@pytest.mark.calls_area("project-approval-rules")
 def test_a_copy_leaves_the_copy_of_another_rule(
     merge_request_rules: Path, project_rules: Path, maintainer: Caller, approver: Caller
 ) -> None:

@@ -135,20 +135,25 @@ def test_the_flag_for_all_protected_branches_is_taken_by_creation_and_change(
     given_owed(maintainer, FLAG in rule, f"{FLAG}, which came with 15.3")
     body: dict[str, Any] = {"name": rule.get("name"), "approvals_required": 1, **naming_only(maintainer)}
     stored = by_id(maintainer, project_rules, rule["id"])
-    with verifies("project-approval-rules.versions.applies-to-all-protected-branches"):
-        with verifies("project-approval-rules.create.applies-to-all-protected-branches.stored"):
-            in_answer(answer).must_hold(**{FLAG: True})
-            stored.must_hold(**{FLAG: True})
-            off = created(maintainer, project_rules, **{FLAG: False})
-            by_id(maintainer, project_rules, off["id"]).must_hold(**{FLAG: False})
-        with verifies("project-approval-rules.update.applies-to-all-protected-branches"):
-            by_path = named_otherwise(project_rules, project, maintainer)
-            for rules, wanted in ((project_rules, False), (by_path, True), (project_rules, False)):
-                changed = maintainer.put(rules / rule["id"], {**body, FLAG: wanted}).must_be_served()
-                in_answer(changed).must_hold(**{FLAG: wanted})
-                stored.must_hold(**{FLAG: wanted})
-            maintainer.put(project_rules / rule["id"], body).must_be_served()  # keeps it off, or means its default
-            stored.must_hold(**{FLAG: False})
+    with verifies(
+        "project-approval-rules.versions.applies-to-all-protected-branches",
+        "project-approval-rules.create.applies-to-all-protected-branches.stored",
+    ):
+        in_answer(answer).must_hold(**{FLAG: True})
+        stored.must_hold(**{FLAG: True})
+        off = created(maintainer, project_rules, **{FLAG: False})
+        by_id(maintainer, project_rules, off["id"]).must_hold(**{FLAG: False})
+    with verifies(
+        "project-approval-rules.versions.applies-to-all-protected-branches",
+        "project-approval-rules.update.applies-to-all-protected-branches",
+    ):
+        by_path = named_otherwise(project_rules, project, maintainer)
+        for rules, wanted in ((project_rules, False), (by_path, True), (project_rules, False)):
+            changed = maintainer.put(rules / rule["id"], {**body, FLAG: wanted}).must_be_served()
+            in_answer(changed).must_hold(**{FLAG: wanted})
+            stored.must_hold(**{FLAG: wanted})
+        maintainer.put(project_rules / rule["id"], body).must_be_served()  # keeps it off, or means its default
+        stored.must_hold(**{FLAG: False})
 
 
 def test_all_protected_branches_outweigh_single_ones(

@@ -10,8 +10,9 @@ import pytest
 from conformance.fuzzing import must_be_stored
 from conformance.suite import Change, ChangeKind, ItemState, Reason
 from conformance.suite.arrange import arranged, has_request_example
-from conformance.suite.arrange.approval_settings import an_unlocked_project
+from conformance.suite.arrange.approval_settings import an_unlocked_project_if_read
 from conformance.suite.arrange.project_approval_configuration import AUTHOR, Configuration
+from conformance.suite.arrange.rule_lists import rules_put_back
 from conformance.suite.context import current_run
 from conformance.suite.derived import served_caller
 from conformance.suite.expectations import (
@@ -190,7 +191,7 @@ def configuration(maintainer: Caller, project: Fixture) -> Iterator[tuple[Config
     if not maintainer.target_declares("approval_configuration"):
         yield Configuration(maintainer, project), {}
         return
-    found = Configuration(maintainer, an_unlocked_project(maintainer, project))
+    found = Configuration(maintainer, an_unlocked_project_if_read(maintainer, project))
     before = found.settings()
     yield found, before
     if found.settings()[AUTHOR] is not before[AUTHOR]:
@@ -237,12 +238,10 @@ REPORT_TYPE = named("15.9-license-scanning")
 
 @pytest.fixture
 def rules(maintainer: Caller, project: Fixture) -> Iterator[Path]:
-    """The approval rules of the project; new ones are deleted afterwards."""
+    """The approval rules of the project; those that the test adds are deleted afterwards."""
     path = project_path(project) / "approval_rules"
-    before = set(maintainer.list(path).ids())
-    yield path
-    for number in set(maintainer.list(path).ids()) - before:
-        maintainer.delete(path / number)
+    with rules_put_back(maintainer, path):
+        yield path
 
 
 @pytest.mark.parametrize("change", [REPORT_TYPE], ids=lambda change: change.id)

@@ -21,10 +21,11 @@ from conformance.suite.arrange.approval_rules import (
 )
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values
 from conformance.suite.arrange.reviews import created, created_for_two, fresh_name, rule_read_back
+from conformance.suite.arrange.rule_lists import delete_added, names_of_rules
 from conformance.suite.context import Unmet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from conformance.suite.arrange.places import Place
     from conformance.suite.expectations import Caller, Path
@@ -113,16 +114,15 @@ def _fill_project(caller: Caller, place: Place) -> list[Any]:
     return made
 
 
-def _remember(caller: Caller, place: Place) -> list[Any] | None:
-    """Return the existing rules, or None when the list is refused, which a test judges."""
+def _remember(caller: Caller, place: Place) -> Mapping[Any, str | None] | None:
+    """Return the names of the existing rules, or None when the list is refused, which a test judges."""
     rules = _OF_PROJECT.of(place)
-    return caller.list(rules).ids() if is_listed(caller, rules) else None
+    return names_of_rules(caller, rules) if is_listed(caller, rules) else None
 
 
-def _put_back(caller: Caller, place: Place, before: list[Any] | None) -> None:
-    rules = _OF_PROJECT.of(place)
+def _put_back(caller: Caller, place: Place, before: Mapping[Any, str | None] | None) -> None:
     if before is not None:
-        caller.delete_each(rules, set(caller.list(rules).ids()) - set(before))
+        delete_added(caller, _OF_PROJECT.of(place), before)
 
 
 PROJECT_RULES = Area(

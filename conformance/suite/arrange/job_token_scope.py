@@ -11,6 +11,7 @@ from conformance.suite.arrange.request_examples import Area, ReadBack, RequestEx
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import Caller, Path, given, given_done, given_kept, project_path, told_number
 from conformance.suite.steady import of_records
+from conformance.target.names import FIXTURE_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -121,10 +122,10 @@ class Allowlist:
         return {self.parameter: target}
 
     def ids(self, caller: Caller, project: Fixture) -> set[int]:
-        """Return the numbers on a project's list; inconclusive when an entry has none."""
-        numbers = {told_number(number) for number in caller.list(self.of(project)).ids()}
-        given(None not in numbers, f"{self.of(project)} has an entry without id")
-        return numbers
+        """Return the numbers on a project's list; inconclusive when an entry has none, which other tests report."""
+        numbers = [told_number(number) for number in caller.list(self.of(project)).ids()]
+        given(all(isinstance(number, int) for number in numbers), f"{self.of(project)} has an entry without a number")
+        return set(numbers)
 
     def given_added(self, caller: Caller, project: Fixture, *targets: int) -> None:
         """Add targets to a project's list as a step of a story; those that are on it already stay."""
@@ -183,16 +184,26 @@ class Allowlist:
             yield
 
     def bring_back(self, caller: Caller, project: Fixture, before: set[int], *, among: set[int] | None = None) -> None:
-        """Remove entries that were added to a project's list, or only the named ones, and add missing ones."""
+        """Remove entries that the run has added to a project's list, or only the named ones, and add missing ones.
+
+        A run adds only what its profile names: any other entry is somebody else's, and stays.
+        """
         now = before
         with suppress(Unmet):  # what this run added is removed, whatever the list shows
             now = self.ids(caller, project)
-        new = now - before
-        caller.delete_each(self.of(project), new if among is None else new & among)
+        caller.delete_each(self.of(project), (now - before) & (self._in_profile() if among is None else among))
         self._remove_unlisted(caller, project, among, before)
         for target in before - now:
             with suppress(NotSentError):  # it was there before the run, and nothing in the profile names it
                 caller.post(self.of(project), self.body(target))
+
+    def _in_profile(self) -> set[Any]:
+        """Return the numbers of all projects or groups that the profile names."""
+        fixtures, kind = current_run().profile.fixtures, FIXTURE_ROWS[self.fixture].kind
+        named = (
+            entries for name, entries in fixtures.items() if name in FIXTURE_ROWS and FIXTURE_ROWS[name].kind == kind
+        )
+        return {entry.get("id") for entries in named for entry in entries}
 
 
 PROJECTS = Allowlist(

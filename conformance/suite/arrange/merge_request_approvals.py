@@ -22,7 +22,13 @@ from conformance.suite.arrange.reviews import (
     rule_read_back,
     user_id,
 )
-from conformance.suite.arrange.rule_lists import forbid_override_again, let_override, may_override_for_now
+from conformance.suite.arrange.rule_lists import (
+    delete_added,
+    forbid_override_again,
+    let_override,
+    may_override_for_now,
+    names_of_rules,
+)
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import Caller, Path, given, project_path
 from conformance.suite.per_run import PerRun
@@ -172,7 +178,7 @@ def _sha_and_no_password(place: Place) -> dict[str, Any]:
 def _remember(keeper: Caller, place: Place) -> Mapping[str, Any]:
     rules = _rules(place)
     return {
-        "rules": set(keeper.list(rules).ids()),
+        "rules": names_of_rules(keeper, rules),
         "approvals": _approvals(keeper, place),
         "may_override": may_override_for_now(rules),
     }
@@ -187,7 +193,7 @@ def _put_back(keeper: Caller, place: Place, before: Mapping[str, Any]) -> None:
     for caller in approving(place):
         if (user_id(caller) in now) != (user_id(caller) in before["approvals"]):
             caller.post(path / ("unapprove" if user_id(caller) in now else "approve"))
-    keeper.delete_each(_rules(place), set(keeper.list(_rules(place)).ids()) - before["rules"])
+    delete_added(keeper, _rules(place), before["rules"])
     if may_override_for_now(_rules(place)) and not before["may_override"]:
         forbid_override_again(keeper, _rules(place)).given_served()
 

@@ -181,7 +181,7 @@ def approvals_left(status: Mapping[str, Any]) -> int:
 def given_open(reader: Caller, merge_request: Path, *, by_password: bool = False) -> None:
     """Go on only with a merge request that can still be approved, without a password unless it is to require one."""
     state = status_of(reader, merge_request).get("state")
-    given(state not in {"merged", "closed"}, "the merge request is merged or closed, so nobody approves it any more")
+    given(state not in ("merged", "closed"), "the merge request is merged or closed, so nobody approves it any more")
     if not by_password:
         given_no_password(merge_request)
 
@@ -428,13 +428,23 @@ def must_count_only_who_approved(reader: Caller, merge_request: Path, *, within:
 
     def strangers() -> list[Any]:
         approved = approvers_in(status_of(reader, merge_request))
-        rules = [rule for rule in state_of(reader, merge_request)["rules"] if isinstance(rule, dict)]
-        shown = [user for rule in rules for user in rule.get("approved_by") or () if isinstance(user, dict)]
-        return [user.get("id") for user in shown if user.get("id") not in approved]
+        return [number for number in _counted(reader, merge_request) if number not in approved]
 
     must_become(
         strangers, lambda found: not found, "nobody in approved_by of a rule who has not approved", within=within
     )
+
+
+def given_counted(reader: Caller, merge_request: Path) -> None:
+    """Go on only if a rule in the state counts somebody: where none does, nobody is counted who has not approved."""
+    found = read_until(lambda: _counted(reader, merge_request), bool)
+    given(bool(found), "no rule of the approval state counts anybody")
+
+
+def _counted(reader: Caller, merge_request: Path) -> list[Any]:
+    """Return the numbers of all who are in approved_by of a rule in the state."""
+    rules = [rule for rule in state_of(reader, merge_request)["rules"] if isinstance(rule, dict)]
+    return [user.get("id") for rule in rules for user in rule.get("approved_by") or () if isinstance(user, dict)]
 
 
 def rule_in_state(state: Mapping[str, Any], number: int) -> Rule:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.http.bodies import object_in
 from conformance.suite.arrange.approval_settings import OVERRIDES, Settings
 from conformance.suite.context import Unmet, current_run
-from conformance.suite.expectations import Answer, Caller, Path
+from conformance.suite.expectations import Answer, Caller, Path, told_number
 from conformance.suite.per_run import PerRun
 
 if TYPE_CHECKING:
@@ -21,71 +21,84 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Made:
-    """What a test is known to have added to a list of rules."""
+    """What the run is known to have added to lists of rules."""
 
-    numbers: set[Any] = field(default_factory=set)
-    """Numbers of the rules in the answers to creations."""
-    names: set[Any] = field(default_factory=set)
+    numbers: set[tuple[str, Any]] = field(default_factory=set)
+    """Path of the list and number, from the answers to creations, of what was not deleted since."""
+    names: set[str] = field(default_factory=set)
     """Names that any creation was sent with."""
 
 
-def _watched() -> dict[str, _Made]:
-    """Return a table of lists that are restored; what calls create in these is recorded there from now on."""
-    lists: dict[str, _Made] = {}
-    current_run().client.on_exchange(partial(_watch, lists))
-    return lists
+def _watched() -> _Made:
+    """Return what calls create from now on."""
+    made = _Made()
+    current_run().client.on_exchange(partial(_watch, made))
+    return made
 
 
-#: By the path of a list that is restored afterwards: what the running test has added to it.
-_MADE: PerRun[dict[str, _Made]] = PerRun(_watched)
+_MADE: PerRun[_Made] = PerRun(_watched)
+#: The lists that are restored after the running test, each as often as callers do that.
+_RESTORED: PerRun[list[Path]] = PerRun(list)
 
 
-def _watch(lists: Mapping[str, _Made], exchange: Exchange) -> None:
-    """Record what a call creates in the lists that are restored."""
+def _watch(made: _Made, exchange: Exchange) -> None:
+    """Record what a call creates or deletes."""
     call = exchange.call
-    if call.method != "POST" or not lists:
-        return
-    sent, shown = object_in(call.body).get("name"), object_in(exchange.body).get("id")
-    for path, made in lists.items():
+    if call.method == "POST":
+        sent, shown = object_in(call.body).get("name"), object_in(exchange.body).get("id")
         made.names.update({sent} if isinstance(sent, str) else ())
-        made.numbers.update({shown} if call.path == path and exchange.is_success and isinstance(shown, int) else ())
+        made.numbers.update({(call.path, shown)} if exchange.is_success and isinstance(shown, int) else ())
+    elif call.method == "DELETE" and exchange.is_success:
+        rules, _, number = call.path.rpartition("/")
+        made.numbers.discard((rules, told_number(number)))
 
 
 def is_put_back(rules: Path) -> bool:
     """Tell whether a list is restored after the running test, with the setting that rules in it need."""
-    return rules in _MADE()
+    return rules in _RESTORED()
 
 
 @contextmanager
 def rules_put_back(writer: Caller, rules: Path) -> Iterator[None]:
     """Delete afterwards every rule that a test added to a list; older rules are left to whoever changes them.
 
-    Those are rules that it created, rules with a name that it sent, and rules that replaced others of their name. Rules
-    that somebody else made since the list was read are kept. If the list cannot be read, the rules that the test is
-    known to have created are deleted.
+    Rules that somebody else made since the list was read are kept. If the list cannot be read, the rules that the test
+    is known to have created are deleted.
     """
-    lists = _MADE()
-    around = lists.get(rules)
+    lists, made = _RESTORED(), _MADE()
     with current_run().known_reads.before_changes() as holds_again:
-        before = _names(writer, rules)
-    made = lists[rules] = _Made()
+        before = _names_if_read(writer, rules)
+    older = frozenset(made.numbers)
+    lists.append(rules)
     with _overriding_put_back(writer, rules):
         try:
             yield
         finally:
-            now = _names(writer, rules)
-            lists.pop(rules)
-            if around is not None:  # the test restored the same list around this
-                lists[rules] = around
+            now = _names_if_read(writer, rules)
+            lists.remove(rules)
             if before is None or now is None:
-                writer.delete_each(rules, made.numbers)
+                writer.delete_each(rules, [number for path, number in made.numbers - older if path == rules])
             else:
-                names = made.names | set(before.values())
-                new = now.keys() - before.keys()
-                own = [number for number in new if number in made.numbers or now[number] in names]
+                own = _added(rules, before, now)
                 are_gone = _deleted(writer, rules, own, is_last=not lists)
                 if now.keys() - set(own) == before.keys() and are_gone:
                     holds_again()
+
+
+def delete_added(writer: Caller, rules: Path, before: Mapping[Any, str | None]) -> None:
+    """Delete what the run has added to a list since its rules had these names by number; keep rules of others."""
+    writer.delete_each(rules, _added(rules, before, names_of_rules(writer, rules)))
+
+
+def _added(rules: Path, before: Mapping[Any, str | None], now: Mapping[Any, str | None]) -> list[Any]:
+    """Return the numbers of the rules that the run has added to a list, from the names of its rules by number.
+
+    Those are rules that it created, rules with a name that it sent, and rules that replaced others of their name.
+    """
+    made = _MADE()
+    names = {*made.names, *before.values()} - {None}
+    new = {number: name for number, name in now.items() if number not in before}
+    return [number for number, name in new.items() if (rules, number) in made.numbers or name in names]
 
 
 #: What was not deleted so far, because other rules may depend on it: by whom, from which list, and which rules.
@@ -156,10 +169,18 @@ def forbid_override_again(writer: Caller, rules: Path) -> Answer:
     return settings.change(**{OVERRIDES: False})
 
 
-def _names(reader: Caller, rules: Path) -> dict[Any, Any] | None:
-    """Return the names of the rules of a list by number; None when it cannot be read, which other tests report."""
-    try:
-        entries = reader.list(rules).entries
-    except Unmet:
-        return None
-    return {rule.get("id"): rule.get("name") for rule in entries if isinstance(rule, dict)}
+def names_of_rules(reader: Caller, rules: Path) -> dict[Any, str | None]:
+    """Return the names of the rules of a list by number; from now on, what the run adds to it is recorded.
+
+    Other tests report a rule without a number, and a name that is no text.
+    """
+    _MADE()
+    numbered = [rule for rule in reader.list(rules).having() if isinstance(rule.get("id"), int | str)]
+    return {rule["id"]: name if isinstance(name := rule.get("name"), str) else None for rule in numbered}
+
+
+def _names_if_read(reader: Caller, rules: Path) -> dict[Any, str | None] | None:
+    """Return them, or None when the list cannot be read, which other tests report."""
+    with suppress(Unmet):
+        return names_of_rules(reader, rules)
+    return None

@@ -47,6 +47,8 @@ def verifies(*requirements: str, go_on: bool = False, elsewhere: Collection[str]
     target may not have yet, or no longer have, what the violation is about. If the profile lacks something, they are
     not tested. Those in `elsewhere` are verified by other tests as well, and are left to these. A block without any
     expectation is a mistake of the suite.
+
+    What violates the requirements of a block inside this one is held against those alone: here it only ends the block.
     """
     test = _test_that_declares(requirements)
     before = test.expectations
@@ -54,7 +56,10 @@ def verifies(*requirements: str, go_on: bool = False, elsewhere: Collection[str]
         with _believed(test):
             yield
     except Violation as violation:
-        _blame(test, requirements, violation, go_on=go_on)
+        if violation.requirement is None:
+            _blame(test, requirements, violation, go_on=go_on)
+        else:
+            _leave_open(test, requirements, violation, go_on=go_on)
         if not go_on:
             raise
     except (Unmet, NotTested) as unseen:
@@ -65,10 +70,20 @@ def verifies(*requirements: str, go_on: bool = False, elsewhere: Collection[str]
         if not go_on or isinstance(unseen, OperationAbsent):
             raise
     else:
-        if test.expectations == before:
-            raise MisuseError(f"{test.id} looks at nothing while verifying {', '.join(requirements)}.")
-        for requirement in requirements:
+        for requirement in requirements if _has_looked(test, before, requirements) else ():
             test.results.passed(requirement)
+
+
+def _has_looked(test: TestContext, before: int, requirements: tuple[str, ...]) -> bool:
+    """Tell whether a block has checked an expectation; if an earlier step kept it from that, leave it open."""
+    if test.expectations > before:
+        return True
+    if not test.results.has_open and not test.results.failures:
+        raise MisuseError(f"{test.id} looks at nothing while verifying {', '.join(requirements)}.")
+    for requirement in requirements:
+        detail = "an earlier step of the same test left nothing to look at"
+        test.results.open_question(requirement, Outcome.INCONCLUSIVE, Reason.PRECONDITION, detail)
+    return False
 
 
 def left_to_others(*requirements: str) -> None:
@@ -83,15 +98,34 @@ def was_not_tested(requirement: str, lacking: str) -> None:
 
 
 def _blame(test: TestContext, requirements: tuple[str, ...], violation: Violation, *, go_on: bool) -> None:
-    """Fail requirements; raise Unmet if another version may be the cause, unless the test goes on."""
-    excuses = [test.excused(requirement, violation) for requirement in requirements]
-    for requirement, excuse in zip(requirements, excuses, strict=True):
-        if excuse is None:
-            test.failed(requirement, violation)
-    if None not in excuses and not go_on:
-        raise Unmet(Reason.VERSION, str(excuses[0])) from violation
-    if None in excuses and go_on:
-        test.fail_softly(f"{', '.join(requirements)}: {violation}")
+    """Fail the requirements that the profile asks for and no other version excuses.
+
+    If there is none, raise Unmet, unless the test goes on.
+    """
+    excuses = {name: test.excused(name, violation) for name in requirements if test.is_asked(name, violation)}
+    blamed = [name for name, excuse in excuses.items() if excuse is None]
+    for requirement in blamed:
+        test.failed(requirement, violation)
+    if blamed:
+        violation.requirement = blamed[0]
+        if go_on:
+            test.fail_softly(f"{', '.join(requirements)}: {violation}")
+    elif not go_on:
+        excuse = next(filter(None, excuses.values()), None)
+        unasked = f"the profile does not ask for what was violated: {violation}"
+        raise Unmet(Reason.VERSION if excuse else Reason.PRECONDITION, excuse or unasked) from violation
+
+
+def _leave_open(test: TestContext, requirements: tuple[str, ...], violation: Violation, *, go_on: bool) -> None:
+    """Leave requirements open because of a violation that a block inside has failed its own requirements for."""
+    detail = f"an earlier step of the same test failed: {violation}"
+    for requirement in requirements:
+        if requirement != violation.requirement:
+            test.results.open_question(
+                requirement, Outcome.INCONCLUSIVE, Reason.PRECONDITION, detail, waits_for=violation.requirement
+            )
+    if go_on:
+        test.fail_softly(f"{violation.requirement}: {violation}")
 
 
 @contextmanager
