@@ -54,6 +54,8 @@ class Requirement:
     eased_by: str | None = None
     """A feature of targets that read the text differently: for them, breaking the statement is only a warning."""
     needs: tuple[str, ...] = ()
+    shows_in: tuple[str, ...] = ()
+    """Other areas in which alone it shows: it is asked only where at least one of them is claimed, too."""
     tested: bool
     """Whether the suite claims a test for it."""
     not_testable: str | None = None
@@ -85,6 +87,10 @@ def load_requirements(folder: Path) -> Mapping[str, Requirement]:
             if not requirement.id.startswith(data["area"] + "."):
                 raise ContractError(f"Requirement {requirement.id} in {file} must begin with '{data['area']}.'.")
             found[requirement.id] = requirement
+    areas = {requirement.area for requirement in found.values()}
+    for requirement in found.values():
+        if unknown := sorted(set(requirement.shows_in) - areas):
+            raise ContractError(f"Requirement {requirement.id} shows in {', '.join(unknown)}, which is no area.")
     return MappingProxyType(found)
 
 

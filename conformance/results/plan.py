@@ -238,6 +238,8 @@ def left_out_by(
     asked = (requirement, shown_by) if shown_by is not None else (requirement,)
     if not all(profile.claims(one.area) for one in asked):
         return Reason.OUT_OF_SCOPE, "the profile does not claim it"
+    if requirement.shows_in and not any(map(profile.claims, requirement.shows_in)):
+        return Reason.OUT_OF_SCOPE, f"the profile claims nothing of what it shows in: {', '.join(requirement.shows_in)}"
     features = [one.feature for one in asked if one.feature and not profile.declares(one.feature)]
     return (Reason.FEATURE_NOT_DECLARED, f"the target does not declare {features[0]}") if features else None
 
