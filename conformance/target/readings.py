@@ -139,6 +139,15 @@ class Readings:
                 return entries
         return None
 
+    def whole(self, path: str, *actors: str) -> list[Mapping[str, Any]] | None:
+        """Return all objects of a list without stated pages, which may refuse a request for one; None as above."""
+        answer = self.answer(path, *actors, page=1)
+        if answer is None or not answer.is_refusal:
+            return self.entries(path, *actors)
+        plain = self.answer(path, *actors)
+        found = as_named(plain.served_json) if plain is not None and not goes_on(plain.headers) else None
+        return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else None
+
     def levels(self, path: str) -> dict[Any, int] | None:
         """Return the level of each member of a project or group; None when the list cannot be read completely."""
         members = self.entries(f"{path}/members/all", "admin")

@@ -116,17 +116,21 @@ class States:
         path = self.path(thing, operation, entry)
         if thing.part.by is None or thing.part.within is not None or entry is not None:
             return _json(self._answer(actor, path))
-        walks = (self._walk(actor, path, length) for length in _PAGE_LENGTHS)
+        walks = (self._walk(actor, path, length, is_paged=bool(operation.paginated)) for length in _PAGE_LENGTHS)
         return next((entries for entries in walks if entries is not None), None)
 
-    def _walk(self, actor: Actor, path: str, length: int) -> list[Any] | None:
+    def _walk(self, actor: Actor, path: str, length: int, *, is_paged: bool) -> list[Any] | None:
         """Return the entries of all pages up to one with nothing new.
 
-        Return None when the first page is refused, or a page is not answered: what is missing then is not gone.
+        Return None when the first page is refused, or a page is not answered: what is missing then is not gone. A list
+        without stated pages may refuse a request for one, and is then whole without it.
         """
         entries: list[Any] = []
         # The first page has no number, so that targets which only know cursors answer too.
         answer = self._answer(actor, path, {"per_page": length})
+        if answer.is_refusal and not is_paged:
+            whole = _json(self._answer(actor, path))
+            return whole if isinstance(whole, list) else None
         for page in range(2, _MOST_PAGES + 2):
             body = _json(answer)
             if not isinstance(body, list):

@@ -71,7 +71,7 @@ def _integrations(target: Readings) -> Iterator[Finding]:
         (
             path
             for path in (f"/projects/{place.id}/{name}" for name in ("integrations", "services"))
-            if target.entries(path, "maintainer") is not None
+            if target.whole(path, "maintainer") is not None
         ),
         None,
     )
@@ -80,7 +80,7 @@ def _integrations(target: Readings) -> Iterator[Finding]:
             "fixtures.integrations", State.NOTE, f"the list of project {place.id} is not served: none was tried"
         )
         return
-    set_up = {one.get("slug") for one in target.entries(base, "maintainer") or () if one.get("active") is not False}
+    set_up = {one.get("slug") for one in target.whole(base, "maintainer") or () if one.get("active") is not False}
     tried: list[tuple[Fixture, Exchange, dict[str, Any]]] = []
     for entry in entries:
         if entry["slug"] in set_up:

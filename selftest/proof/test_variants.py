@@ -57,6 +57,15 @@ def test_what_a_service_leaves_open_about_updates_violates_nothing(name: str, te
     assert run.verified > 0
 
 
+def test_the_query_is_verified_where_each_rule_names_somebody() -> None:
+    """A list has no form in a query, so it comes in the body."""
+    (one,) = runs_of([variant for variant in VARIANTS if variant.name == "updated-rules-keep-somebody"], VERSION)
+    (run,) = run_each((one,), "-k", "test_group_approval_rules.py")
+    assert (run.alarms, run.broken) == ((), ())
+    assert [gap for gap in run.gaps if "query-parameters" in gap] == []
+    assert run.verified > 0
+
+
 def test_selective_removals_that_are_taken_and_dropped_are_a_warning_and_no_more() -> None:
     """A service may have them only together with kept approvals; an answer shows what is stored."""
     (variant,) = (variant for variant in VARIANTS if removes_selectively_while_retaining in variant.alterations)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.proof.tampering import handling
 from conformance.proof.variants.running import WITHOUT_DRAWN, VariantRun, run_each
 from conformance.reference.choices import Choices, OutOfRange, Repeat
 from conformance.suite.expectations import Caller, Path
@@ -65,6 +67,28 @@ def test_ids_sent_as_texts_are_one_failure_and_leave_nothing_else_unverified() -
     assert {alarm.split()[0].rstrip(":") for alarm in found.alarms} == {"job-token-scope.project-entry.fields"}
     assert found.gaps == ()
     assert found.verified > 50
+
+
+def passes_the_length_of_pages_over(service: Service) -> None:
+    def make(handler: Any) -> Any:
+        def deaf(request: Request) -> Response:
+            request.query = re.sub(rb"per_page=\d+", b"per_page=100", request.query)
+            answer: Response = handler(request)
+            return answer
+
+        return deaf
+
+    handling(service, "GET /projects/:id/job_token_scope/groups_allowlist", make)
+
+
+@pytest.mark.usefixtures("inside_this_process")
+def test_a_length_of_pages_that_is_passed_over_fails_without_a_second_page() -> None:
+    choices = Choices(page_past_the_end=OutOfRange.REFUSE)
+    run = VariantRun("whole", "17.7", choices, alterations=(passes_the_length_of_pages_over,))
+    (found,) = run_each([run], *WITHOUT_DRAWN, "--area=job-token-scope")
+    seen = {"conventions.pagination.page-size", "job-token-scope.groups-allowlist.pages"}
+    assert {alarm.split()[0].rstrip(":") for alarm in found.alarms} == seen
+    assert found.gaps == ()
 
 
 @pytest.mark.usefixtures("inside_this_process")

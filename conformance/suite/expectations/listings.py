@@ -127,11 +127,13 @@ class Listing:
         """Go on only if the list shows a second page of those entries that it is known to have.
 
         A page after the last one may be refused; if every page but the first is refused, the rest of the list is
-        hidden.
+        hidden. Where a shorter first page is as long, the service passes the length over, and the list was whole.
         """
-        if entries > 1:
-            second = self._caller.look(self._path, page=2, per_page=entries // 2)
-            given(not second.exchange.is_refusal, f"{self._path} has several entries, and its second page is refused")
+        length = entries // 2
+        if length and self._caller.look(self._path, page=2, per_page=length).exchange.is_refusal:
+            first = self._caller.look(self._path, page=1, per_page=length)
+            is_whole = first.is_served and len(_array(first)) >= entries
+            given(is_whole, f"{self._path} has several entries, and its second page is refused")
 
     def ids(self) -> list[Any]:
         """Return the numbers of the entries, sorted."""

@@ -50,15 +50,27 @@ def check_profile(profile: Profile, client: Client, worlds: Iterable[int] = (0,)
     """Return where the target contradicts the profile, what is missing, and what could not be read.
 
     It only reads. `worlds` are the numbers of the worlds to check. Raise TargetGoneError when nobody answers. A single
-    lost or incomplete answer contradicts nothing, because contradictions are checked once more.
+    lost or incomplete answer contradicts nothing, because contradictions are checked once more. If the two looks show
+    different values, neither is the right one.
     """
     numbers = [*worlds]
     found = _look(profile, client, numbers)
-    contradicted = {one.place for one in found if one.state is State.CONTRADICTED}
+    contradicted = {one.place: one for one in found if one.state is State.CONTRADICTED}
     if not contradicted:
         return found
     again = _look(profile, client, numbers)
-    return tuple(one for one in again if one.state is not State.CONTRADICTED or one.place in contradicted)
+    return tuple(
+        _held_against(contradicted[one.place], one) if one.state is State.CONTRADICTED else one
+        for one in again
+        if one.state is not State.CONTRADICTED or one.place in contradicted
+    )
+
+
+def _held_against(before: Finding, now: Finding) -> Finding:
+    if None in (before.write, now.write) or before.write == now.write:
+        return now
+    both = f"{before.detail}; read again: {now.detail}. Perhaps the target mixes up the answers to calls at one moment"
+    return replace(now, detail=both, write=None)
 
 
 def _look(profile: Profile, client: Client, numbers: Sequence[int]) -> tuple[Finding, ...]:

@@ -97,6 +97,17 @@ class Blueprint:
             within = {place.name for place in level}
         return levels
 
+    def users_by_age(self) -> list[list[str]]:
+        """Return the users, then those whose user names others begin with, who must be younger."""
+        younger = {*self.username_begins_with.values()}
+        return [[name for name in self.users if (name in younger) is later] for later in (False, True)]
+
+    def projects_by_age(self) -> list[list[Place]]:
+        """Return the projects in rows: within a row each is younger than the one before; rows have no order."""
+        alike = {name for one in self.projects.values() if one.namesake for name in (one.name, one.namesake)}
+        row = [one for name, one in self.projects.items() if name in alike]
+        return [row, *([one] for name, one in self.projects.items() if name not in alike)]
+
     def opener_of(self, merge_request: str) -> str:
         """Return the user who opens a merge request."""
         return self.opened_by.get(merge_request, "author")

@@ -96,12 +96,18 @@ class World:
         for name, project in plan.merge_requests.items():
             opened[project == "project"].append(self._step(name, self._merge_request, name, project))
         return (
-            ("users", [partial(self._user, name) for name in plan.users]),
+            *(("users", [partial(self._user, name) for name in names]) for names in plan.users_by_age()),
             *(
                 ("groups", [self._step(one.name, self._group, one) for one in level])
                 for level in plan.groups_by_depth()
             ),
-            ("projects", [self._step(place.name, self._project, place) for place in plan.projects.values()]),
+            (
+                "projects",
+                [
+                    partial(_one_by_one, [self._step(one.name, self._project, one) for one in places])
+                    for places in plan.projects_by_age()
+                ],
+            ),
             ("merge requests", opened[False]),
             ("code owners", [self._step(name, self._code_owners, name) for name in plan.code_owners]),
             # The merge requests of one project are created one after the other, so that their numbers follow their
