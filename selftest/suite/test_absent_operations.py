@@ -108,23 +108,6 @@ def test_for_each_missing_operation_one_requirement_fails(error: Any, judged: Ju
         assert "the export of relations that was scheduled" not in text, "a refused call leaves nothing behind"
 
 
-def test_a_state_without_rules_fails_what_it_lacks_and_shows_nothing_else(judged: Judge) -> None:
-    service = prepared_service(version="17.7")
-
-    def emptied(route: Route, _: Request, response: Response) -> Response:
-        if route.key == f"GET {REQUEST}/approval_state" and isinstance(response.content, dict):
-            return replace(response, content={**response.content, "rules": []})
-        return response
-
-    service.transformers.append(emptied)
-    code, text, rows = judged(service, "--area", "merge-request-approvals", *_DRAWS)
-    in_state = {"merge-request-approvals.rules.create.in-state", "merge-request-approvals.approve.lists-caller-in-rule"}
-    assert {name for name, row in rows.items() if row["verdict"] == "failed"} == in_state, text[-3000:]
-    nobody = rows["merge-request-approvals.state.rule.approved-by-have-approved"]
-    assert nobody["verdict"] == "inconclusive", "where no rule counts anybody, none counts somebody wrongly"
-    assert code == 1
-
-
 def test_a_missing_write_fails_its_requirement_if_workers_run_the_tests(judged: Judge) -> None:
     """If only writes are missing, nothing is known before the tests: a worker finds it, and has to say so."""
     key = f"DELETE {SCOPE}/allowlist/:target_project_id"

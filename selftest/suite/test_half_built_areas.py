@@ -13,12 +13,14 @@ from conformance.target.embedded import prepared_service
 from selftest.reads import rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from conformance.reference import Service
     from conformance.reference.http import Request
     from conformance.reference.routing import Route
+
+    Judge = Callable[..., Mapping[str, str]]
 
 pytestmark = pytest.mark.usefixtures("inside_this_process")
 
@@ -90,9 +92,34 @@ def nobody_exports(service: Service) -> None:
     service.routes.change("POST /groups/:id/export_relations", handler=refused)
 
 
+def the_state_has_no_rules(service: Service) -> None:
+    def emptied(route: Route, _: Request, response: Response) -> Response:
+        is_state = route.path.endswith("/approval_state") and isinstance(response.content, dict)
+        return ok({**response.content, "rules": []}) if is_state and isinstance(response.content, dict) else response
+
+    service.transformers.append(emptied)
+
+
 def everybody_may_do_everything(service: Service) -> None:
     for route in [route for route in service.routes if "/job_token_scope" in route.path]:
         service.routes.change(route.key, least_role=type(route.least_role).NONE)
+
+
+@pytest.fixture
+def judged(conformance: Callable[..., Any], write_profile: Callable[..., Path], tmp_path: Path) -> Judge:
+    """Select requirements, run the suite on a service that was altered, and return the verdict of each requirement."""
+
+    def run(alter: Callable[[Service], None], *selected: str) -> Mapping[str, str]:
+        service = prepared_service(version="17.7")
+        alter(service)
+        with EmbeddedServer(service) as server:
+            write_profile(service, server.base_url)
+            options = ("--target", "target.yaml", "--out", "out", "--corpus", "none", "--seed", "1")
+            wanted = (word for name in selected for word in ("--requirement", name))
+            conformance("run", *options, "--max-examples", "1", *wanted)
+        return {name: row["verdict"] for name, row in rows_of(tmp_path / "out").items()}
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -136,20 +163,18 @@ def everybody_may_do_everything(service: Service) -> None:
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_what_is_not_built_yet_fails_where_it_is_stated(
-    is_so: Callable[[Service], None],
-    stated: str,
-    not_blamed: tuple[str, ...],
-    conformance: Callable[..., Any],
-    write_profile: Callable[..., Path],
-    tmp_path: Path,
+    is_so: Callable[[Service], None], stated: str, not_blamed: tuple[str, ...], judged: Judge
 ) -> None:
-    service = prepared_service(version="17.7")
-    is_so(service)
     # What every operation shows is looked at by the tests of this one too.
     selected = [stated, *(name for name in not_blamed if name == SUBGROUP or name.startswith(stated.partition(".")[0]))]
-    with EmbeddedServer(service) as server:
-        write_profile(service, server.base_url)
-        options = ("--target", "target.yaml", "--out", "out", "--corpus", "none", "--seed", "1", "--max-examples", "1")
-        outcome = conformance("run", *options, *(word for name in selected for word in ("--requirement", name)))
-    failed = {name for name, row in rows_of(tmp_path / "out").items() if row["verdict"] in ("failed", "unstable")}
-    assert failed.intersection((stated, *not_blamed)) == {stated}, outcome.text
+    verdicts = judged(is_so, *selected)
+    failed = {name for name, verdict in verdicts.items() if verdict in ("failed", "unstable")}
+    assert failed.intersection((stated, *not_blamed)) == {stated}
+
+
+def test_a_state_without_rules_fails_what_it_lacks_and_shows_nothing_else(judged: Judge) -> None:
+    in_state = "merge-request-approvals.rules.create.in-state"
+    counted = "merge-request-approvals.state.rule.approved-by-have-approved"
+    verdicts = judged(the_state_has_no_rules, in_state, counted)
+    assert verdicts[in_state] == "failed"
+    assert verdicts[counted] == "inconclusive", "where no rule counts anybody, none counts somebody wrongly"

@@ -13,11 +13,13 @@ from conformance.suite.arrange.reviews import (
     approvers_of,
     created,
     fresh_name,
+    given_counted,
     given_open,
     given_withdrawn,
     merge_request_path,
     must_be_approved_by,
     must_become,
+    must_count_only_who_approved,
     naming_only,
     open_rules,
     state_of,
@@ -190,3 +192,21 @@ def change_a_rule(maintainer: Caller, rules: Path, approver: Caller, other: Call
         rule = rules / created(maintainer, rules, user_ids=[user_id(approver)])["id"]
         maintainer.put(rule, {"name": fresh_name(), "approvals_required": 5, **naming_only(other)})
         maintainer.delete(rule).given_served()
+
+
+def test_no_rule_of_the_state_counts_somebody_who_has_not_approved(
+    joint_review: Path,
+    maintainer: Caller,
+    approver: Caller,
+    second_approver: Caller,
+) -> None:
+    """Neither before an approval, nor beside one of somebody else, nor after it was withdrawn."""
+    with verifies("merge-request-approvals.state.rule.approved-by-have-approved"):
+        must_count_only_who_approved(maintainer, joint_review)
+        second_approver.post(joint_review / "approve").given_served()
+        must_count_only_who_approved(maintainer, joint_review)
+        approver.post(joint_review / "approve").given_served()
+        must_count_only_who_approved(maintainer, joint_review)  # read before the withdrawal: it may be remembered
+        given_counted(maintainer, joint_review)
+        second_approver.post(joint_review / "unapprove").given_served()
+        must_count_only_who_approved(maintainer, joint_review)

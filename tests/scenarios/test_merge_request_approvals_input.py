@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.suite.arrange import ABSENT
+from conformance.suite.arrange import ABSENT, UNUSED_ID
 from conformance.suite.arrange.approval_rules import attempt, given_owed, is_for_anybody, must_be_dropped_or_refused
 from conformance.suite.arrange.reviews import (
     approvers_named,
@@ -16,6 +16,7 @@ from conformance.suite.arrange.reviews import (
     fresh_name,
     merge_request_path,
     must_be_approved_by,
+    status_of,
     under_review,
     user_id,
     username,
@@ -27,9 +28,11 @@ from conformance.suite.expectations import (
     given,
     must,
     observe,
+    parsed,
     project_path,
     unchanged,
     verifies,
+    whole_number,
 )
 
 if TYPE_CHECKING:
@@ -279,3 +282,36 @@ def test_an_optional_text_that_cannot_be_read_is_refused_or_ignored(
             expected = sorted([*before, user_id(approver)]) if answer.is_served else before
             must_be_approved_by(maintainer, path, *expected)
         approver.post(path / "unapprove")
+
+
+# -- a merge request that does not exist -----------------------------------------------------------------------------
+
+
+def test_a_merge_request_that_does_not_exist_shows_and_takes_no_rules(
+    merge_request_rules: Path,
+    maintainer: Caller,
+    approver: Caller,
+    project: Fixture,
+    merge_request: Fixture,
+) -> None:
+    rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
+    here = merge_request_path(project, merge_request)
+    nowhere = project_path(project) / "merge_requests" / UNUSED_ID
+    by_id = whole_number(status_of(maintainer, here).get("id"))
+    with verifies("merge-request-approvals.unknown-merge-request.reading", go_on=True):
+        for below in ("approvals", "approval_state", "approval_rules", f"approval_rules/{rule['id']}"):
+            maintainer.get(nowhere / below).must_be_refused(beside=maintainer.get(here / below))
+        if by_id is not None:
+            answer = maintainer.get(project_path(project) / "merge_requests" / by_id / "approvals").must_not_break()
+            # It may also be served: another merge request may have this number as its iid.
+            found = parsed(answer.exchange.body) if answer.is_served else None
+            is_it = isinstance(found, dict) and found.get("id") == by_id and found.get("iid") != by_id
+            must(not is_it, f"no merge request by its id, {by_id}", f"iid = {merge_request['iid']}", answer.exchange)
+    values: Rule = {"approvals_required": 5, "user_ids": [user_id(approver)], "group_ids": []}
+    new, change = {**values, "name": fresh_name()}, {**values, "name": fresh_name()}
+    with verifies("merge-request-approvals.unknown-merge-request.changing-rules"):
+        control = maintainer.post(merge_request_rules, new)
+        maintainer.post(nowhere / "approval_rules", new).must_be_refused(beside=control)
+        control = maintainer.put(merge_request_rules / rule["id"], change)
+        maintainer.put(nowhere / "approval_rules" / rule["id"], change).must_be_refused(beside=control)
+        maintainer.delete(nowhere / "approval_rules" / rule["id"]).must_not_break()

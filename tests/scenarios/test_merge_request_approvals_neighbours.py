@@ -17,7 +17,6 @@ from conformance.suite.arrange.reviews import (
     created_named,
     essences,
     fresh_name,
-    given_counted,
     given_in_profile,
     given_open,
     given_reset,
@@ -433,24 +432,6 @@ def test_merge_requests_have_titles_of_their_own(
             said = {name: fixture[name] for name in ("title", "description") if fixture.get(name)}
             if said:
                 maintainer.get(merge_request_path(project, fixture) / "approvals").given_served().must_hold(**said)
-
-
-def test_no_rule_of_the_state_counts_somebody_who_has_not_approved(
-    joint_review: Path,
-    maintainer: Caller,
-    approver: Caller,
-    second_approver: Caller,
-) -> None:
-    """Neither before an approval, nor beside one of somebody else, nor after it was withdrawn."""
-    with verifies("merge-request-approvals.state.rule.approved-by-have-approved"):
-        must_count_only_who_approved(maintainer, joint_review)
-        second_approver.post(joint_review / "approve").given_served()
-        must_count_only_who_approved(maintainer, joint_review)
-        approver.post(joint_review / "approve").given_served()
-        must_count_only_who_approved(maintainer, joint_review)  # read before the withdrawal: it may be remembered
-        given_counted(maintainer, joint_review)
-        second_approver.post(joint_review / "unapprove").given_served()
-        must_count_only_who_approved(maintainer, joint_review)
 
 
 def naming_the_second_by_group(maintainer: Caller, rules: Path, both: list[int]) -> Rule:

@@ -25,7 +25,6 @@ from conformance.suite.arrange.reviews import (
     rule_in,
     settled,
     state_of,
-    status_of,
     user_id,
 )
 from conformance.suite.arrange.rule_lists import rules_put_back
@@ -41,11 +40,9 @@ from conformance.suite.expectations import (
     must_be_as_before,
     named_otherwise,
     observe,
-    parsed,
     project_path,
     unchanged,
     verifies,
-    whole_number,
 )
 from conformance.suite.load import ROUNDS, at_once
 
@@ -418,36 +415,6 @@ def test_copies_in_two_merge_requests_are_rules_of_their_own(
             maintainer.list(merge_request_rules).must_contain(id=one["id"])
         changed.given_served()
         maintainer.delete(merge_request_rules / one["id"]).given_served()
-
-
-def test_a_merge_request_that_does_not_exist_shows_and_takes_no_rules(
-    merge_request_rules: Path,
-    maintainer: Caller,
-    approver: Caller,
-    project: Fixture,
-    merge_request: Fixture,
-) -> None:
-    rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
-    here = merge_request_path(project, merge_request)
-    nowhere = project_path(project) / "merge_requests" / UNUSED_ID
-    by_id = whole_number(status_of(maintainer, here).get("id"))
-    with verifies("merge-request-approvals.unknown-merge-request.reading", go_on=True):
-        for below in ("approvals", "approval_state", "approval_rules", f"approval_rules/{rule['id']}"):
-            maintainer.get(nowhere / below).must_be_refused(beside=maintainer.get(here / below))
-        if by_id is not None:
-            answer = maintainer.get(project_path(project) / "merge_requests" / by_id / "approvals").must_not_break()
-            # It may also be served: another merge request may have this number as its iid.
-            found = parsed(answer.exchange.body) if answer.is_served else None
-            is_it = isinstance(found, dict) and found.get("id") == by_id and found.get("iid") != by_id
-            must(not is_it, f"no merge request by its id, {by_id}", f"iid = {merge_request['iid']}", answer.exchange)
-    values: Rule = {"approvals_required": 5, "user_ids": [user_id(approver)], "group_ids": []}
-    new, change = {**values, "name": fresh_name()}, {**values, "name": fresh_name()}
-    with verifies("merge-request-approvals.unknown-merge-request.changing-rules"):
-        control = maintainer.post(merge_request_rules, new)
-        maintainer.post(nowhere / "approval_rules", new).must_be_refused(beside=control)
-        control = maintainer.put(merge_request_rules / rule["id"], change)
-        maintainer.put(nowhere / "approval_rules" / rule["id"], change).must_be_refused(beside=control)
-        maintainer.delete(nowhere / "approval_rules" / rule["id"]).must_not_break()
 
 
 # -- rules that the system makes ---------------------------------------------------------------------------------------
