@@ -61,7 +61,7 @@ WRONG: tuple[tuple[str, Any, str | None], ...] = (
     ("fixtures.second_token.token", "@developer", None),
     ("fixtures.second_token.token", "@maintainer", None),
     ("fixtures.fuzz_merge_request.sha", SHA, None),
-    ("fixtures.password_merge_request.project_id", 11, None),
+    ("fixtures.password_merge_request.project_id", 8, None),
     ("fixtures.protected_branch.id", NOBODYS, None),
     ("fixtures.second_protected_branch.name", "trunk", None),
     ("fixtures.export_group.relation", "milestones", "fixtures.export_group.objects"),

@@ -277,14 +277,19 @@ def approvals_are_kept_by_iid(service: Service) -> None:
 # -- concurrent calls --------------------------------------------------------------------------------------------------
 
 
-def losing(service: Service, *keys: str) -> None:
-    """Let each call of these routes write everything as it was a moment before, with its own change in it."""
+def losing(service: Service, *keys: str, beside: str = "") -> None:
+    """Let each call of these routes write everything as it was a moment before, with its own change in it.
+
+    Calls of the route `beside` take a shorter moment, so that it does not matter which of the two arrives first.
+    """
     before: dict[int, Any] = {}
 
     async def wait(request: Request) -> None:
         if request.route.key in keys:
             before[id(request)] = service.store.snapshot()
             await asyncio.sleep(AT_ONCE)
+        elif request.route.key == beside:
+            await asyncio.sleep(AT_ONCE / 2)
 
     def make(handler: Any) -> Any:
         def late(request: Request) -> Any:

@@ -155,7 +155,7 @@ def two_approvals_at_once_are_two(service: Service) -> None:
 @fault("merge-request-approvals.approve.at-once")
 def a_withdrawal_undoes_approvals_beside_it(service: Service) -> None:
     """Withdrawing an approval writes all approvals as they were a moment before."""
-    losing(service, f"POST {MERGE_REQUEST}/unapprove")
+    losing(service, f"POST {MERGE_REQUEST}/unapprove", beside=f"POST {MERGE_REQUEST}/approve")
 
 
 # -- where -------------------------------------------------------------------------------------------------------------
