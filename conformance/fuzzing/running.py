@@ -13,7 +13,7 @@ from conformance.http.exchange import Exchange, Trouble, query_text
 from conformance.http.transport import NotSentError
 from conformance.results.grouping import grouped
 from conformance.results.record import Outcome, Reason
-from conformance.suite.arrange.places import full_path_in
+from conformance.suite.arrange.places import owner_in
 from conformance.suite.context import Unmet, Violation, current_run, current_test
 from conformance.suite.evidence import evidence_of
 from conformance.suite.expectations import Answer
@@ -246,7 +246,8 @@ def run_cases(arranged: Arranged, caller: Caller, cases: Iterable[DrawnCase]) ->
     with a server error or an undocumented answer; then correct calls, some of them one by one with the resource read
     back. Failures of the same kind are combined and shown by the smallest call that still fails.
     """
-    adapter = CaseAdapter(arranged.operation, full_path_in(arranged.place.profile, arranged.call.path))
+    owner = owner_in(arranged.place.profile, arranged.call.path)
+    adapter = CaseAdapter(arranged.operation, str(owner["path"]) if owner else None)
     sending = _Sending(arranged, caller, adapter)
     fitted = sending.own(adapter.fitted([_control(arranged), *cases], arranged.place, arranged.call.path_values))
     owed = [case for case in fitted if adapter.must_be_refused(case)]

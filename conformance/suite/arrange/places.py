@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from conformance.results.record import Reason
 from conformance.suite.context import current_run
 from conformance.suite.exceptions import NotTested, require_in
-from conformance.suite.expectations import Caller, Path
-from conformance.suite.per_run import PerRun
+from conformance.suite.expectations import Caller, Path, named_otherwise
 from conformance.target import ACTORS, Fixture
 from conformance.target.names import FIXTURE_ROWS, SET_ASIDE, in_place_of
 
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
 
 #: Fixtures in which the profile may have projects beside each other.
 _SIDE_BY_SIDE = ("project", "sibling_project", "fuzz_project", "public_project", "allowlist_project")
-#: By actor: the paths with a full path in them that the actor was served once.
-_SERVED: PerRun[set[tuple[str, Path]]] = PerRun(set)
 
 
 def projects_side_by_side(profile: Profile) -> Iterator[tuple[Fixture, Fixture]]:
@@ -36,24 +32,18 @@ def projects_side_by_side(profile: Profile) -> Iterator[tuple[Fixture, Fixture]]
             yield one, other
 
 
-def full_path_in(profile: Profile, path: str) -> str | None:
-    """Return the full path of the project or group that a path names by number; None if it is not given."""
+def owner_in(profile: Profile, path: str) -> Fixture | None:
+    """Return the project or group that a path names by number; None if its full path is not given."""
     kind, number = path.split("/")[1].removesuffix("s"), path.split("/")[2]
     named = {name for name, row in FIXTURE_ROWS.items() if row.kind == kind}  # a run makes other fixtures for itself
     of_kind = (entry for name, entries in profile.fixtures.items() if name in named for entry in entries)
-    paths = (entry.get("path") for entry in of_kind if str(entry.id) == number)
-    return next((str(found) for found in paths if found), None)
+    return next((entry for entry in of_kind if str(entry.id) == number and entry.get("path")), None)
 
 
 def by_full_path(path: Path, reader: Caller) -> Path:
     """Return a path with its project or group named by its full path, if that is known and read as well."""
-    found = full_path_in(current_run().profile, path)
-    _, kind, _, below = path.split("/", 3)
-    named = Path(f"/{kind}/{quote(found, safe='')}/{below}") if found else path
-    known = _SERVED()
-    if (reader.name, named) not in known and (named == path or reader.get(named).is_served):
-        known.add((reader.name, named))
-    return named if (reader.name, named) in known else path
+    owner = owner_in(current_run().profile, path)
+    return path if owner is None else named_otherwise(path, owner, reader)
 
 
 @dataclass(frozen=True)
