@@ -152,8 +152,8 @@ def test_both_names_show_the_same_integrations(
 ) -> None:
     """The owner, who changes nothing, reads as well: what is remembered for a caller must be forgotten by a change."""
     slug, reader = slug_of(integration), caller_named("owner") if is_known("owner") else maintainer
-    by_path = Path(f"/projects/{project.encoded_path}/{OLDER_NAME}") if project.get("path") else older
     given_set_up(maintainer, path, integration)
+    by_path = named_otherwise(older, project, reader)
     with verifies("integrations.alias.lists-the-same", go_on=True):
         answer = through(maintainer, "GET", older)
         slugs, wanted = (slugs_in(one.given_served()) for one in (answer, maintainer.get(path)))

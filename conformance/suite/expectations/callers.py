@@ -51,28 +51,26 @@ def group_path(group: Fixture) -> Path:
 class NamedPath(Path):
     """A path that names its project or group by the full path, and that can be read.
 
-    A write of its reader that is refused here goes to the number: see `Caller.post` and the like.
+    A write that is refused here goes to the number: see `Caller.call`.
     """
 
-    __slots__ = ("by_number", "reader", "requirement")
+    __slots__ = ("by_number", "requirement")
 
     by_number: Path
     """The same path with the number."""
-    reader: Actor | None
-    """Who was served here."""
     requirement: str
     """The requirement that the project or group is found by this path."""
 
     @classmethod
-    def of(cls, path: str, by_number: Path, reader: Actor | None, requirement: str) -> NamedPath:
+    def of(cls, path: str, by_number: Path, requirement: str) -> NamedPath:
         """Return a path with what is known of it."""
         named = cls(path)
-        named.by_number, named.reader, named.requirement = by_number, reader, requirement
+        named.by_number, named.requirement = by_number, requirement
         return named
 
     def __truediv__(self, part: str | int) -> NamedPath:
         """Go one or more steps down."""
-        return NamedPath.of(f"{self}/{part}", self.by_number / part, self.reader, self.requirement)
+        return NamedPath.of(f"{self}/{part}", self.by_number / part, self.requirement)
 
 
 def named_otherwise(path: Path, owner: Fixture, reader: Caller) -> Path:
@@ -82,7 +80,7 @@ def named_otherwise(path: Path, owner: Fixture, reader: Caller) -> Path:
     if not owner.get("path") or not f"{path}/".startswith(f"{start}{owner.id}/"):
         return path
     rest = path.removeprefix(f"{start}{owner.id}")
-    named = NamedPath.of(f"{start}{owner.encoded_path}{rest}", path, reader.actor, _found_by_path(kind, owner))
+    named = NamedPath.of(f"{start}{owner.encoded_path}{rest}", path, _found_by_path(kind, owner))
     served = _READ_BY_PATH()
     if (reader.name, named) not in served and reader.get(named).is_served:
         served.add((reader.name, named))
@@ -138,7 +136,26 @@ class Caller:
         json: Any = ABSENT,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Send any call."""
+        """Send any call; if a write is refused by a full path that can be read, send it by the number.
+
+        If it is served there, the number's answer is returned, and what is told of paths is violated, and nothing that
+        the test is about. Where reads lag behind writes, the second call may be served for its being later.
+        """
+        answer = self._sent(method, path, query, json, headers)
+        if not (isinstance(path, NamedPath) and method != "GET" and answer.exchange.is_refusal):
+            return answer
+        by_number = self._sent(method, path.by_number, query, json, headers)
+        if not by_number.is_served:
+            return answer
+        if not self._run.profile.limits.settle_seconds:
+            seen = f"status {answer.status}, and {by_number.status} by the number"
+            refused = Violation("any 2xx", seen, answer.exchange)
+            current_test().fail_in_passing(path.requirement, refused)
+        return by_number
+
+    def _sent(
+        self, method: str, path: str, query: Query | None, json: Any, headers: Mapping[str, str] | None
+    ) -> Answer:
         self._run.require_allowed(method, f"{method} {path}")
         self._run.absences.require(method, path)
         known, age = self._run.known_reads, self._run.known_reads.age
@@ -188,28 +205,11 @@ class Caller:
         if body is ABSENT:
             operation = self._run.validator.operation_of(method, path)
             body = ABSENT if operation is None or operation.body is None else {}
-        return self._written(method, path, body)
+        return self.call(method, path, json=body)
 
     def delete(self, path: str) -> Answer:
         """Send a DELETE."""
-        return self._written("DELETE", path, ABSENT)
-
-    def _written(self, method: str, path: str, body: Any) -> Answer:
-        """Send a write; if the full path in it is refused where it can be read, send it by the number.
-
-        If it is served there, the number's answer is returned, and what is told of paths is violated, and nothing that
-        the test is about. Where reads lag behind writes, the second call may be served for its being later.
-        """
-        answer = self.call(method, path, json=body)
-        if not (isinstance(path, NamedPath) and answer.exchange.is_refusal and self.actor == path.reader):
-            return answer
-        by_number = self.call(method, path.by_number, json=body)
-        if not by_number.is_served:
-            return answer
-        if not self._run.profile.limits.settle_seconds:
-            refused = Violation("served by the full path, as by the number", f"status {answer.status}", answer.exchange)
-            current_test().fail_in_passing(path.requirement, refused)
-        return by_number
+        return self.call("DELETE", path)
 
     def delete_each(self, path: Path, names: Iterable[Any]) -> list[Answer]:
         """Delete several things below a path, on a slow target some at a time. Return the answers."""
