@@ -73,14 +73,6 @@ def rules_inside(project: Fixture) -> Path | None:
     return None if path is None else path / "approval_rules"
 
 
-def is_served_as_by_the_number(answer: Answer, by_number: Callable[[], Answer]) -> bool:
-    """Return whether a call by the path of a project was served; it must be, if the same call by the number is."""
-    if not answer.is_served and by_number().is_served:
-        with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
-            answer.must_be_served()
-    return answer.is_served
-
-
 @contextmanager
 def as_by_the_number(shows_by_number: Callable[[], bool]) -> Iterator[None]:
     """Blame the path for what does not show only if the same by the number shows."""
@@ -115,7 +107,7 @@ def test_a_rule_written_by_a_long_path_shows_by_the_number(
         least = MANY if "/merge_requests/" in rules else 2
         body = {"name": fresh_name(), "approvals_required": least, **naming(maintainer)}
         made = maintainer.post(by_path, body)
-        if not is_served_as_by_the_number(made, partial(maintainer.post, rules, body)):
+        if not made.is_served:
             return
 
         def is_created() -> bool:
@@ -127,7 +119,7 @@ def test_a_rule_written_by_a_long_path_shows_by_the_number(
                 maintainer.list(path).must_contain_once(name=body["name"])
         number, changed = rule_in(made)["id"], {**body, "name": fresh_name(), "approvals_required": least + 1}
         answer = maintainer.put(by_path / number, changed)
-        if is_served_as_by_the_number(answer, partial(maintainer.put, rules / number, changed)):
+        if answer.is_served:
 
             def is_changed() -> bool:
                 maintainer.put(rules / number, changed)
@@ -136,7 +128,7 @@ def test_a_rule_written_by_a_long_path_shows_by_the_number(
             with verifies("conventions.project-id.encoded-subgroup-path", go_on=True), as_by_the_number(is_changed):
                 maintainer.list(rules).must_contain_once(name=changed["name"], approvals_required=least + 1)
         listed, answer = maintainer.list(rules), maintainer.delete(by_path / number)
-        if is_served_as_by_the_number(answer, partial(maintainer.delete, rules / number)):
+        if answer.is_served:
 
             def is_deleted() -> bool:
                 maintainer.delete(rules / number)
@@ -153,8 +145,8 @@ def test_an_approval_by_a_long_path_shows_by_the_number(maintainer: Caller, subg
     path = inside(subgroup_project)
     if path is None or not is_known("approver"):
         return
-    approver, status = caller_named("approver"), path / "approvals"
-    by_path = Path(named_otherwise(status, subgroup_project, maintainer).removesuffix("/approvals"))
+    approver = caller_named("approver")
+    by_path = named_otherwise(path, subgroup_project, maintainer, read_at="approvals")
     if by_path == path:
         return
     with suppress(Unmet, NotTested), under_review(maintainer, path, approver):
@@ -183,14 +175,14 @@ def test_an_approval_by_a_long_path_shows_by_the_number(maintainer: Caller, subg
                     partial(rules_in_state, maintainer, by_path), named.__eq__, f"the rules {named} by the path"
                 )
         answer = approver.post(by_path / "unapprove")
-        if is_served_as_by_the_number(answer, partial(approver.post, path / "unapprove")):
+        if answer.is_served:
             again = partial(is_withdrawn, maintainer, path, number, partial(approver.post, path / "unapprove"))
             with verifies("conventions.project-id.encoded-subgroup-path", go_on=True), as_by_the_number(again):
                 must_not_be_approved_by(maintainer, path, number)
         bots = [caller_named(name) for name in ("group_bot",) if is_known(name)]
         for bot in bots if approver.post(path / "approve").is_served else ():
             answer = bot.put(by_path / "reset_approvals")
-            if is_served_as_by_the_number(answer, partial(bot.put, path / "reset_approvals")):
+            if answer.is_served:
                 again = partial(is_withdrawn, maintainer, path, number, partial(bot.put, path / "reset_approvals"))
                 with verifies("conventions.project-id.encoded-subgroup-path", go_on=True), as_by_the_number(again):
                     must_not_be_approved_by(maintainer, path, number, within=RESET_SECONDS)
@@ -220,7 +212,7 @@ def test_a_limit_switched_by_a_long_path_shows_by_the_number(maintainer: Caller,
     with suppress(Unmet), limit_kept(maintainer, subgroup_project) as before:
         for wanted in (not before, before):
             answer = maintainer.patch(by_path, {"enabled": wanted})
-            if not is_served_as_by_the_number(answer, partial(maintainer.patch, scope, {"enabled": wanted})):
+            if not answer.is_served:
                 return
             again = partial(is_switched, maintainer, subgroup_project, on=wanted)
             with verifies("conventions.project-id.encoded-subgroup-path", go_on=True), as_by_the_number(again):
@@ -284,7 +276,7 @@ def test_a_configuration_changed_by_a_long_path_shows_by_the_number(
         try:
             for value in (not before[COMMITTERS], before[COMMITTERS]):
                 answer = maintainer.post(by_path, {COMMITTERS: value})
-                if not is_served_as_by_the_number(answer, partial(maintainer.post, own.path, {COMMITTERS: value})):
+                if not answer.is_served:
                     return
                 again = partial(is_configured, own, value=value)
                 with verifies("conventions.project-id.encoded-subgroup-path", go_on=True), as_by_the_number(again):

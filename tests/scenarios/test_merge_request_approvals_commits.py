@@ -127,7 +127,7 @@ def test_approving_another_commit_conflicts(
     merge_request: Fixture,
 ) -> None:
     """The reviewed commit is not the one that would be merged; every second one is sent by the project's path."""
-    named = Path(named_otherwise(review / "approvals", project, maintainer).removesuffix("/approvals"))
+    named = named_otherwise(review, project, maintainer, read_at="approvals")
     approver.post(review / "approve").given_served()
     conflicts = []
     for place, sha in enumerate(other_shas(merge_request)):
