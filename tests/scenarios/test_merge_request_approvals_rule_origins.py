@@ -176,6 +176,8 @@ def test_a_copy_asks_for_the_number_that_was_sent_though_its_source_asks_for_mor
     with verifies("merge-request-approvals.rules.copy.approvals-required"):
         shown = essence(maintainer.read(merge_request_rules / rule_in(answer)["id"]))
         must(shown["approvals_required"] == 2, "approvals_required = 2", as_json(shown["approvals_required"]))
+    named = settled(lambda: essence(maintainer.list(project_rules).the(id=more["id"]))["users"], wanted=users)
+    given(named == users, "the source does not name whom it was changed to")
     with verifies("merge-request-approvals.rules.copy.users"):
         is_right = {*users} <= {*shown["users"]} and user_id(approver) not in shown["users"]
         must(is_right, f"users {users}, as its source has by now", as_json(shown["users"]))
