@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,18 +16,37 @@ ABSENT: Any = object()
 _DEEPEST = 200
 #: Above this, a number with a decimal point is no longer exact.
 _LARGEST_EXACT = 2**53
+#: The properties that have the number of a thing, and such a number; no thing has a longer one.
+_IDS = ("id", "iid", "parent_id", "project_id", "source_project_id", "target_group_id", "target_project_id")
+_WHOLE = re.compile(r"[1-9][0-9]{0,29}")
+_ID_AS_TEXT = re.compile(rf'"(?:{"|".join(_IDS)})"\s*:\s*"[1-9]')
 
 
 def parsed(body: bytes | str) -> Any:
     """Parse a JSON text; raise ValueError or RecursionError when it cannot be parsed, or is nested too deeply.
 
-    JSON has one kind of number, so `1.0` and `1e0` become the integer 1, wherever they stand.
+    JSON has one kind of number, so `1.0` and `1e0` become the integer 1, wherever they stand. The number of a thing,
+    such as its `id`, may be written as text: it becomes an integer too, because only the contract checks its type.
     """
     text = body if isinstance(body, str) else _in_utf8(body)
     found = json.loads(body, parse_float=_number) if text is None else _DECODER.decode(text)
     if text is None or text.count("[") + text.count("{") > _DEEPEST:
         _require_shallow(found)
-    return found
+    return found if text is None or _ID_AS_TEXT.search(text) is None else _with_numbers(found)
+
+
+def _with_numbers(value: Any) -> Any:
+    """Return a JSON value in which the numbers of things are integers."""
+    if isinstance(value, list):
+        return [_with_numbers(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: _number_of(entry) if name in _IDS else _with_numbers(entry) for name, entry in value.items()}
+
+
+def _number_of(entry: Any) -> Any:
+    is_number = isinstance(entry, str) and _WHOLE.fullmatch(entry) is not None
+    return int(entry) if is_number else _with_numbers(entry)
 
 
 def _require_shallow(found: Any) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
 from conformance.suite.context import current_run
-from conformance.suite.expectations.words import settles, told_number
+from conformance.suite.expectations.words import settles
 from conformance.suite.world_parts import (
     differences_between,
     first_reading,
@@ -202,7 +202,7 @@ class Permission:
         }
         if name in named:
             return named[name]()
-        return bool(told_number(change.entry) == self.call.path_values.get(name, body.get(name)))
+        return bool(change.entry == self.call.path_values.get(name, body.get(name)))
 
     def _inherited(self) -> set[Any]:
         """Return the names of rules of projects."""

@@ -203,3 +203,12 @@ def test_json_nested_deeper_than_anybody_can_walk_is_no_json(open_and_close: tup
     many = json_in(f"[{','.join(['{}'] * 300)}]")
     assert len(many) == 300
     assert json_in('"[[[["') == "[[[["
+
+
+@pytest.mark.parametrize(
+    ("told", "number"),
+    [("17", 17), ("017", "017"), ("9" * 5000, "9" * 5000), ("1.0", "1.0"), ("²", "²"), ("", ""), (True, True), (7, 7)],
+)
+def test_the_number_of_a_thing_is_a_number_though_it_is_written_as_text(told: object, number: object) -> None:
+    shown = json_in(written([{"id": told, "name": "12", "users": [{"id": "7"}], "parent_id": None}]))
+    assert shown == [{"id": number, "name": "12", "users": [{"id": 7}], "parent_id": None}]

@@ -14,7 +14,6 @@ from conformance.suite.context import MisuseError, Unmet, Violation, current_run
 from conformance.suite.evidence import evidence_of
 from conformance.suite.expectations import Answer, Caller, given, left_to_others, must, observe, unchanged, verifies
 from conformance.suite.expectations import Path as ApiPath
-from conformance.suite.expectations.words import told_number
 from conformance.target.profile_file import profile_from
 from selftest.conftest import in_a_test
 
@@ -253,13 +252,6 @@ def test_true_is_not_one(maintainer: Any) -> None:
 def test_a_number_without_a_fraction_is_an_integer_in_every_notation(maintainer: Any, text: bytes) -> None:
     body = maintainer(200, text).get(SCOPE).must_hold(id=7).json
     assert isinstance(body["id"], int)
-
-
-@pytest.mark.parametrize(
-    ("value", "number"), [("17", 17), ("017", 17), ("9" * 5000, "9" * 5000), ("1.0", "1.0"), ("²", "²"), (True, True)]
-)
-def test_only_a_text_that_is_the_number_of_a_thing_is_read_as_one(value: Any, number: Any) -> None:
-    assert told_number(value) == number
 
 
 def test_a_precondition_that_does_not_hold_makes_the_rest_inconclusive(maintainer: Any, lines: list[Line]) -> None:

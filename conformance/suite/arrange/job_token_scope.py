@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.http.transport import NotSentError
 from conformance.suite.arrange.request_examples import Area, ReadBack, RequestExample, Values, left_to_the_next_call
 from conformance.suite.context import Unmet, current_run
-from conformance.suite.expectations import Caller, Path, given, given_done, given_kept, project_path, told_number
+from conformance.suite.expectations import Caller, Path, given, given_done, given_kept, project_path
 from conformance.suite.steady import of_records
 from conformance.target.names import FIXTURE_ROWS
 
@@ -123,7 +123,7 @@ class Allowlist:
 
     def ids(self, caller: Caller, project: Fixture) -> set[int]:
         """Return the numbers on a project's list; inconclusive when an entry has none, which other tests report."""
-        numbers = [told_number(number) for number in caller.list(self.of(project)).ids()]
+        numbers = caller.list(self.of(project)).ids()
         given(all(isinstance(number, int) for number in numbers), f"{self.of(project)} has an entry without a number")
         return set(numbers)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.http.bodies import object_in
 from conformance.suite.arrange.approval_settings import OVERRIDES, Settings
 from conformance.suite.context import Unmet, current_run
-from conformance.suite.expectations import Answer, Caller, Path, told_number
+from conformance.suite.expectations import Answer, Caller, Path
 from conformance.suite.per_run import PerRun
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _watch(made: _Made, exchange: Exchange) -> None:
         made.numbers.update({(call.path, shown)} if exchange.is_success and isinstance(shown, int) else ())
     elif call.method == "DELETE" and exchange.is_success:
         rules, _, number = call.path.rpartition("/")
-        made.numbers.discard((rules, told_number(number)))
+        made.numbers.discard((rules, int(number) if number.isdecimal() else number))
 
 
 def is_put_back(rules: Path) -> bool:

@@ -11,7 +11,7 @@ from conformance.http.exchange import goes_on
 from conformance.results.record import Reason
 from conformance.results.text import as_json
 from conformance.suite.context import Unmet, Violation, current_run, suspects
-from conformance.suite.expectations.words import given, looked, settles, told_number
+from conformance.suite.expectations.words import given, looked, settles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -144,7 +144,7 @@ class Listing:
         return [
             entry
             for entry in self.entries
-            if isinstance(entry, dict) and all(_is(name, entry.get(name), wanted) for name, wanted in values.items())
+            if isinstance(entry, dict) and all(entry.get(name) == wanted for name, wanted in values.items())
         ]
 
     def the(self, **values: Any) -> dict[str, Any]:
@@ -164,8 +164,7 @@ class Listing:
     def must_be_of(self, ids: Collection[Any]) -> Self:
         """Expect the entries with these numbers and no others."""
         wanted = sorted(ids, key=str)
-        numbers = [*map(told_number, wanted)]
-        self._settle(lambda: [*map(told_number, self.ids())] == numbers, f"the entries {wanted}")
+        self._settle(lambda: self.ids() == wanted, f"the entries {wanted}")
         return self
 
     def must_contain(self, **values: Any) -> Self:
@@ -219,11 +218,6 @@ class WholeListing(Listing):
 def _has_no_number(answer: Answer) -> bool:
     """Tell whether a list was read without the number of a page, because its version has no pages of it yet."""
     return "page" not in answer.exchange.call.query
-
-
-def _is(name: str, found: Any, wanted: Any) -> bool:
-    """Tell whether an entry has a value; a number written as text counts, because only the contract checks that."""
-    return bool(found == wanted) or (name == "id" and bool(told_number(found) == told_number(wanted)))
 
 
 def _identity(entry: Any) -> Any:

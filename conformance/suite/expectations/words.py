@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.004, 0.25  # seconds
-#: No thing has a longer number, and Python reads none of more than some thousand digits.
-_LONGEST_NUMBER = 30
 #: The requirements by which a run has seen that a service keeps what it accepts.
 _KEPT: PerRun[set[str]] = PerRun(set)
 
@@ -235,12 +233,6 @@ def whole_number(value: Any) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
         return None
     return int(value)
-
-
-def told_number(value: Any) -> Any:
-    """Return a number that is written as text as a number, because only the contract checks which of the two it is."""
-    is_number = isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= _LONGEST_NUMBER
-    return int(value) if is_number else value
 
 
 def looked() -> None:
