@@ -93,6 +93,11 @@ def objects_in(body: bytes | str | None) -> list[dict[str, Any]]:
     return records_of(found) if isinstance(found, list) else []
 
 
+def listed_in(value: Any) -> list[Any] | None:
+    """Return a JSON array; None for anything else. `null` is an empty one: only the contract checks its type."""
+    return [] if value is None else value if isinstance(value, list) else None
+
+
 def records_of(value: Any) -> list[dict[str, Any]]:
     """Return the objects of a JSON array, or the one object that the value is."""
     return [entry for entry in (value if isinstance(value, list) else [value]) if isinstance(entry, dict)]

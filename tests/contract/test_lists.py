@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.suite.arrange import arranged
-from conformance.suite.arrange.reviews import fresh_name
+from conformance.suite.arrange.reviews import fresh_name, given_with_list
 from conformance.suite.context import NotTested, current_run
 from conformance.suite.derived import caller_named, claims_of, held_against, is_known, served_caller, takes_part
 from conformance.suite.expectations import given, must
@@ -160,8 +160,7 @@ def must_show(prepared: Arranged, answer: Answer, kind: Kind, values: list[Any])
     path = prepared.call.path if is_new else prepared.call.path.rpartition("/")[0]
     number = number if is_new else prepared.call.path_values["approval_rule_id"]
     rule = prepared.keeper.list(path).the(id=number)
-    entries = rule.get(kind.shown)
-    given(isinstance(entries, list), f"the rule does not show {kind.shown}")
-    shown = [entry.get(kind.by) for entry in entries or () if isinstance(entry, dict)]
+    entries = given_with_list(rule, kind.shown, f"the rule does not show {kind.shown}")[kind.shown]
+    shown = [entry.get(kind.by) for entry in entries if isinstance(entry, dict)]
     missing = [value for value in values if value not in shown]
     must(not missing, f"{values} among the {kind.shown}", f"{shown}", answer.exchange)

@@ -17,6 +17,7 @@ from conformance.suite.arrange.reviews import (
     approvers_of,
     created,
     given_open,
+    given_with_list,
     merge_request_path,
     must_be_approved_by,
     must_become,
@@ -56,9 +57,7 @@ MORE = ("reset_merge_request", "untouched_merge_request", "code_owner_merge_requ
 
 def shown_in(answer: Answer) -> list[int]:
     """Return the approvers that the answer to an approval shows."""
-    body: Any = answer.json
-    given(isinstance(body, dict) and isinstance(body.get("approved_by"), list), "the answer does not say who approved")
-    return approvers_in(body)
+    return approvers_in(given_with_list(answer.json, "approved_by", "the answer does not say who approved"))
 
 
 # -- the status --------------------------------------------------------------------------------------------------------
@@ -264,9 +263,8 @@ def approved_beyond(reader: Caller, review: Path, rule: int, first: int) -> Beyo
 
 def counted(reader: Caller, path: Path, number: int) -> list[int]:
     """Return who counts as having approved for a rule of the approval state."""
-    found = rule_in_state(state_of(reader, path), number).get("approved_by")
-    given(isinstance(found, list), "the rule has no list approved_by")
-    return ids_in(found)
+    rule = rule_in_state(state_of(reader, path), number)
+    return ids_in(given_with_list(rule, "approved_by", "the rule has no list approved_by")["approved_by"])
 
 
 def counted_where_named(reader: Caller, path: Path, number: int, me: int) -> list[int]:

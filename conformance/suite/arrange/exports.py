@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from conformance.http.bodies import records_of
+from conformance.http.bodies import listed_in, records_of
 from conformance.suite.arrange.export_entries import (
     FAILED,
     FINISHED,
@@ -168,8 +168,9 @@ class Export:
         self._seen.is_refused = answer.exchange.is_refusal
         if self._seen.is_refused:
             return []
-        body = answer.given_json()
-        given(isinstance(body, list), f"GET {self.path}/status did not answer an array")
+        body = listed_in(answer.given_json())
+        given(body is not None, f"GET {self.path}/status did not answer an array")
+        assert body is not None
         if self.relation and len(body) >= SHORTEST_PAGE and self.relation not in marks_in(records_of(body)):
             body = [*body, *self._asked_for_alone()]
         found = entries_in(body)

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from secrets import randbelow, token_hex
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from conformance.http.bodies import object_in
+from conformance.http.bodies import ABSENT, listed_in, object_in
 from conformance.results.record import Reason
 from conformance.suite.arrange.approval_settings import given_no_password
 from conformance.suite.arrange.request_examples import ReadBack, same_path
@@ -132,9 +132,19 @@ def settled(read: Callable[[], Any], wanted: Any, *, within: float = 0) -> Any:
 
 def status_of(reader: Caller, merge_request: Path) -> dict[str, Any]:
     """Return the approval status; inconclusive when there is none or it does not say who approved."""
-    body = reader.read(merge_request / "approvals")
-    given(isinstance(body, dict) and isinstance(body.get("approved_by"), list), "the status does not say who approved")
-    return dict(body)
+    return given_with_list(
+        reader.read(merge_request / "approvals"), "approved_by", "the status does not say who approved"
+    )
+
+
+def given_with_list(body: Any, name: str, otherwise: str) -> dict[str, Any]:
+    """Return an object that has a list of this name, or null for an empty one; inconclusive when it is no such object.
+
+    `otherwise` says so.
+    """
+    found = listed_in(body.get(name, ABSENT)) if isinstance(body, dict) else None
+    given(found is not None, otherwise)
+    return {**body, name: found}
 
 
 def approvers_in(status: Mapping[str, Any]) -> list[int]:
@@ -342,8 +352,8 @@ def approvers_named(rule: Rule) -> tuple[list[int], list[int]]:
 
 def numbers(rule: Rule, name: str) -> list[int] | None:
     """Return the numbers that a rule names in one of its lists, sorted; None when it has no such list."""
-    entries = rule.get(name)
-    if not isinstance(entries, list):
+    entries = listed_in(rule.get(name, ABSENT))
+    if entries is None:
         return None
     return sorted(entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), int))
 
@@ -372,9 +382,9 @@ def essences(reader: Caller, rules: Path) -> dict[Any, dict[str, Any]]:
 
 def state_of(reader: Caller, merge_request: Path) -> dict[str, Any]:
     """Return the approval state; inconclusive when there is none or it has no list of rules."""
-    body = reader.read(merge_request / "approval_state")
-    given(isinstance(body, dict) and isinstance(body.get("rules"), list), "the approval state has no list of rules")
-    return dict(body)
+    return given_with_list(
+        reader.read(merge_request / "approval_state"), "rules", "the approval state has no list of rules"
+    )
 
 
 def must_leave_the_state(reader: Caller, review: Path, gone: tuple[Any, Any]) -> None:

@@ -227,7 +227,8 @@ def _identity(entry: Any) -> Any:
 
 
 def _array(answer: Answer) -> list[Any]:
-    body = json_in(answer.exchange.body)
+    text = answer.exchange.body
+    body = [] if text.strip() == b"null" else json_in(text)
     if not isinstance(body, list):
         raise Unmet(Reason.PRECONDITION, f"GET {answer.exchange.call.target} did not answer a JSON array")
     return body
