@@ -225,6 +225,15 @@ def test_code_owners_sent_in_base64_are_asked_like_those_sent_as_text(served: Se
         assert [user["username"] for rule in rules for user in rule["users"]] == [owns], name
 
 
+def test_a_path_that_is_all_digits_is_given_once(served: Served) -> None:
+    admin = served.acting_as("admin")
+    for name in ("10000000", "1"):
+        made(admin.post("/groups", json={"name": name, "path": name}))
+        assert admin.post("/groups", json={"name": name, "path": name}).status_code == 409
+        user = {"username": name, "name": name, "email": f"{name}@example.com", "password": "long enough"}
+        assert admin.post("/users", json=user).status_code == 409
+
+
 def test_the_first_commit_of_an_empty_project_creates_its_default_branch(served: Served) -> None:
     owner, path = served.acting_as("owner"), f"/projects/{served.id_of('empty_project')}"
     assert owner.get(path).json()["default_branch"] is None
