@@ -47,18 +47,17 @@ class AuditEvents(Behaviour):
         super().__init__(service)
         self.events: Table[int, AuditEvent] = Table(service.store)
 
-    def record(self, author_id: int, kind: Kind, subject_id: int, message: str) -> AuditEvent:
+    def record(self, author_id: int, kind: Kind, subject_id: int, message: str) -> None:
         """Log a change to a project or group."""
-        event = AuditEvent(
-            id=self.service.store.next_id("audit_events"),
+        number = self.service.store.next_id("audit_events")
+        self.events[number] = AuditEvent(
+            id=number,
             author_id=author_id,
             kind=kind,
             subject_id=subject_id,
             message=message,
             created_at=self.service.clock.now(),
         )
-        self.events[event.id] = event
-        return event
 
     def keyset_only(self) -> bool:
         """Say whether events are no longer listed by page number."""
