@@ -81,10 +81,14 @@ def _described(paths: Json, hidden: set[str]) -> Iterator[tuple[str, Json]]:
 
 def _operation(document: Json, node: Json) -> Json:
     found = {**node, "description": "\n\n".join(_paragraphs(node))}
-    if node.get("x-body-in-query"):
+    in_query = bool(node.get("x-body-in-query"))
+    if "requestBody" in node:
         body = node["requestBody"]
+        # Where nothing in it is required, whether a call without any body succeeds is open.
+        owes = bool(_schema(document, body).get("required")) and not in_query
+        found["requestBody"] = {**body, "required": owes}
+    if in_query:
         found["parameters"] = [*node.get("parameters", ()), *_in_query(document, body)]
-        found["requestBody"] = {**body, "required": False}
     return found
 
 
@@ -97,10 +101,15 @@ def _paragraphs(node: Json) -> Iterator[str]:
         yield f"Unsafe: {node['x-unsafe']}"
 
 
+def _schema(document: Json, body: Json) -> Json:
+    (media,) = body["content"].values()
+    found: Json = resolve(document, media["schema"])
+    return found
+
+
 def _in_query(document: Json, body: Json) -> Iterator[Json]:
     """Yield each property of a body as a query parameter; none is required, because the body may contain it."""
-    (media,) = body["content"].values()
-    for name, schema in resolve(document, media["schema"])["properties"].items():
+    for name, schema in _schema(document, body)["properties"].items():
         words = schema.get("description", "")
         more = " How a list is written in a query is not specified." if schema.get("type") == "array" else ""
         yield {

@@ -54,7 +54,7 @@ class Mutation:
     """One change of one module that the tool can make."""
 
     module: str
-    """Name of a module of the reference, such as `access` or `areas.notes`."""
+    """Name of a module of the reference, such as `access` or `areas.integrations`."""
     operator: str
     """The tool's name for the kind of change."""
     occurrence: int
@@ -302,7 +302,7 @@ def _last_line(text: str) -> str:
 @click.command()
 @click.option("--sample", type=click.IntRange(1), default=40, show_default=True, help="How many places to change.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Draws the same sample of the same code again.")
-@click.option("--module", "modules", multiple=True, help="Only this module, such as areas.notes. May be repeated.")
+@click.option("--module", "modules", multiple=True, help="Only this module, such as areas.meta. May be repeated.")
 @click.option("--version", "versions", multiple=True, default=VERSIONS, show_default=True, help="Versions, in turn.")
 @click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, help="Processes. By default one per core.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("reports/mutation"), show_default=True)

@@ -211,8 +211,6 @@ class Choices:
 
     # What the rows of the version table leave open.
     offset_page_refused_code: int | None = 405  # `page` where only keyset pagination is left; None passes it over
-    confidentiality_refused_code: int | None = None  # `confidential` of a note from 18.0; None passes it over
-    deprecated_settings_from_17_0: bool = True  # sign_in_text and help_text, still kept once deprecated
     ci_job_token_scope_enabled_from_17_0: bool = False  # of a project, once its removal was due
     runner_registration_gone: bool = False  # answered with 410, as announced for some later release
 

@@ -271,6 +271,10 @@ class Identities:
         group = None if number is None else self.groups.get(number)
         return None if group is None or group.personal else group
 
+    def is_taken(self, full_path: str) -> bool:
+        """Say whether a group, personal namespace or project has that full path, be it all digits."""
+        return any((kind, full_path.lower()) in self._paths for kind in Kind)
+
     def find_username(self, username: str) -> User | None:
         """Find a user by name, in any case."""
         number = self._user_names.get(username.lower())

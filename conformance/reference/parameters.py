@@ -107,15 +107,6 @@ class Parameters:
             raise self._invalid(name)
         return Parameters(value, self._choices, f"{self._prefix}{name}.")
 
-    def nested_list(self, name: str, most: int) -> list[Parameters]:
-        """Read a required array of at most so many objects, each as parameters of its own."""
-        value = self._required(name)
-        if not isinstance(value, list) or len(value) > most:
-            raise self._invalid(name)
-        if not all(isinstance(item, dict) for item in value):
-            raise self._invalid(name)
-        return [Parameters(item, self._choices, f"{self._prefix}{name}.") for item in value]
-
     def _required(self, name: str) -> object:
         value = self._values.get(name)
         if value is None:

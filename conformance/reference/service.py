@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from conformance.reference.areas import (
-    administration,
     approval_rules,
     approval_settings,
     audit_events,
@@ -15,15 +14,14 @@ from conformance.reference.areas import (
     group_relations_export,
     integrations,
     job_token_scope,
+    member_roles,
     merge_request_approval_rules,
     merge_request_approvals,
     meta,
-    notes,
     project_approval_configuration,
     project_approval_rules,
     project_content,
     registration,
-    subscriptions,
 )
 from conformance.reference.choices import Choices
 from conformance.reference.core import Core
@@ -45,7 +43,6 @@ from conformance.reference.world import ActorRecord, World
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from conformance.reference.areas.administration import Administration
     from conformance.reference.areas.approval_rules import ApprovalRules
     from conformance.reference.areas.approval_settings import ApprovalSettings
     from conformance.reference.areas.audit_events import AuditEvents
@@ -54,15 +51,14 @@ if TYPE_CHECKING:
     from conformance.reference.areas.group_relations_export import GroupRelationsExports
     from conformance.reference.areas.integrations import Integrations
     from conformance.reference.areas.job_token_scope import JobTokenScopes
+    from conformance.reference.areas.member_roles import MemberRoles
     from conformance.reference.areas.merge_request_approval_rules import MergeRequestApprovalRules
     from conformance.reference.areas.merge_request_approvals import MergeRequestApprovals
     from conformance.reference.areas.meta import Meta
-    from conformance.reference.areas.notes import Notes
     from conformance.reference.areas.project_approval_configuration import ProjectApprovalConfigurations
     from conformance.reference.areas.project_approval_rules import ProjectApprovalRules
     from conformance.reference.areas.project_content import ProjectContent
     from conformance.reference.areas.registration import Registration
-    from conformance.reference.areas.subscriptions import Subscriptions
     from conformance.reference.clock import Clock
     from conformance.reference.http import Request, Response, Route
     from conformance.reference.provisioning.members import Members
@@ -80,12 +76,10 @@ if TYPE_CHECKING:
 AREAS = (
     meta.AREA,
     job_token_scope.AREA,
-    administration.AREA,
+    member_roles.AREA,
     audit_events.AREA,
-    notes.AREA,
     project_content.AREA,
     registration.AREA,
-    subscriptions.AREA,
     people.AREA,
     tokens.AREA,
     places.AREA,
@@ -129,12 +123,10 @@ class Service(Core):
     # The areas' objects, for readers and type checkers; `__init__` sets whatever AREAS holds.
     meta: Meta
     job_token_scope: JobTokenScopes
-    administration: Administration
+    member_roles: MemberRoles
     audit_events: AuditEvents
-    notes: Notes
     project_content: ProjectContent
     registration: Registration
-    subscriptions: Subscriptions
     people: People
     access_tokens: AccessTokens
     places: Places

@@ -33,8 +33,8 @@ class Snapshot:
     sequences: dict[str, int]
 
 
-#: How much later than the others some sequences begin: a project has not the id of its group, and a merge request not
-#: its iid as id. Who takes one for the other is found out, for the number is often that of something else.
+#: Sequences that begin later than the others, and by how much. So a project has another id than its group, and a merge
+#: request another one than its iid: a client that takes one for the other is found out.
 _LATER = {"namespaces": 1, "merge_requests": 100, "approval_rules": 7}
 
 
@@ -51,7 +51,7 @@ class Store:
         self._tables.append(table)  # type: ignore[arg-type] # the store copies tables, whatever they hold
 
     def next_id(self, sequence: str) -> int:
-        """Return the next id of a sequence such as "users" or "merge_requests/42"."""
+        """Return the next id of a sequence such as "users"."""
         number = self._sequences.get(sequence, self._first_id + _LATER.get(sequence, 0))
         self._sequences[sequence] = number + 1
         return number

@@ -211,6 +211,18 @@ def test_parameters_of_group_rules_may_be_in_the_query(documents: Any, path: str
     assert operation["requestBody"]["required"] is False
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_body_is_required_where_something_in_it_is_and_nowhere_else(documents: Any, version: str) -> None:
+    bodies = {label: node["requestBody"] for label, node, _ in operations(documents[version]) if "requestBody" in node}
+    owes = {
+        label: bool(resolve(documents[version], body["content"]["application/json"]["schema"]).get("required"))
+        for label, body in bodies.items()
+    }
+    takes_query = {label for label in bodies if "/groups/{id}/approval_rules" in label}
+    wanted = {label: owed and label not in takes_query for label, owed in owes.items()}
+    assert {label: body.get("required", False) for label, body in bodies.items()} == wanted
+
+
 def test_a_streamed_completion_may_have_another_media_type(documents: Any) -> None:
     answer = documents["17.7"]["paths"]["/code_suggestions/completions"]["post"]["responses"]["200"]
     assert list(answer["content"]) == ["application/json", "*/*"]

@@ -159,3 +159,17 @@ def flat(document: dict[str, Any]) -> dict[str, Any]:
 def topmost(places: set[str]) -> list[str]:
     """Leave out places that are below another place of the same set."""
     return sorted(place for place in places if place.rpartition("/")[0] not in places)
+
+
+def test_nothing_is_said_to_be_refused_that_a_deletion_may_answer_with_success(contract: Contract) -> None:
+    """Deleting what does not exist may succeed, also where no number names it."""
+    named = {
+        parameter.requirement
+        for operation in contract.operations(None)
+        if operation.method == "DELETE"
+        for parameter in operation.parameters
+        if parameter.place == "path" and parameter.requirement
+    }
+    assert named
+    said = {name: contract.requirements[name].statement for name in named}
+    assert [name for name, text in said.items() if "refused" in text and "deletion" not in text] == []

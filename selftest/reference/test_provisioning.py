@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import TYPE_CHECKING
 
 import pytest
@@ -169,38 +170,68 @@ def test_access_tokens_have_a_scope_and_end_when_revoked(served: Served) -> None
         assert owner.post(path, json={"name": "x", "scopes": ["api"], **change}).status_code == 400
 
 
-def test_commits_respect_branches_files_and_protection(served: Served) -> None:
+def test_new_files_respect_branches_other_files_and_protection(served: Served) -> None:
     path = f"/projects/{served.id_of('project')}/repository"
     developer = served.acting_as("developer")
-    commit = {"branch": "work", "content": "x", "commit_message": "Change"}
+    commit = {"branch": "work", "content": "x", "commit_message": "Change\n\nand why"}
     assert developer.post(f"{path}/files/a.md", json=commit).status_code == 400
     made(developer.post(f"{path}/files/a.md", json={**commit, "start_branch": "main"}))
     assert developer.post(f"{path}/files/a.md", json=commit).status_code == 400
-    assert developer.put(f"{path}/files/a.md", json=commit).status_code == 200
-    assert developer.put(f"{path}/files/b.md", json=commit).status_code == 400
-    actions = [
-        {"action": "create", "file_path": "src/b.md", "content": "eA==", "encoding": "base64"},
-        {"action": "delete", "file_path": "a.md"},
-    ]
-    body = {"branch": "work", "commit_message": "More\n\nand why", "actions": actions}
-    sha = made(developer.post(f"{path}/commits", json=body))["id"]
-    assert developer.get(f"{path}/commits/work").json()["id"] == sha
-    assert developer.get(f"{path}/commits/{sha}").json()["title"] == "More"
+    made(developer.post(f"{path}/files/src%2Fb.md", json=commit))
+    head = developer.get(f"{path}/branches/work").json()["commit"]
+    assert (head["title"], len(head["parent_ids"])) == ("Change", 1)
     tree = developer.get(f"{path}/tree", params={"ref": "work", "recursive": True}).json()
-    assert {entry["path"] for entry in tree} == {"CODEOWNERS", "README.md", "src", "src/b.md"}
-    for broken in ([], [{"action": "move", "file_path": "x"}], [{"action": "create", "file_path": "../x"}], ["x"]):
-        assert developer.post(f"{path}/commits", json={**body, "actions": broken}).status_code == 400
+    assert {entry["path"] for entry in tree} == {"CODEOWNERS", "README.md", "a.md", "src", "src/b.md"}
+    for broken in (
+        {"content": 1.5, "encoding": "base64"},
+        {"encoding": "base64"},
+        {"branch": "a b"},
+        {"content": None},
+    ):
+        assert developer.post(f"{path}/files/c.md", json={**commit, **broken}).status_code == 400
+    assert developer.post(f"{path}/files/..%2Fc.md", json=commit).status_code == 400
 
     protected = f"/projects/{served.id_of('project')}/protected_branches"
     made(served.acting_as("maintainer").post(protected, json={"name": "work"}))
-    assert developer.put(f"{path}/files/src%2Fb.md", json=commit).status_code == 403
+    assert developer.post(f"{path}/files/c.md", json=commit).status_code == 403
     assert developer.post(protected, json={"name": "free"}).status_code == 403
     maintainer = served.acting_as("maintainer")
-    assert maintainer.put(f"{path}/files/src%2Fb.md", json=commit).status_code == 200
+    made(maintainer.post(f"{path}/files/c.md", json=commit))
     assert maintainer.delete(f"{path}/branches/work").status_code == 403
     assert maintainer.delete(f"{protected}/work").status_code == 204
     assert maintainer.delete(f"{path}/branches/work").status_code == 204
     assert maintainer.delete(f"{path}/branches/main").status_code == 400
+
+
+def test_code_owners_sent_in_base64_are_asked_like_those_sent_as_text(served: Served) -> None:
+    owner, owns = served.acting_as("owner"), served.service.world.actors["approver"].username
+    line = f"/new.md @{owns}"
+    for name, sent in (
+        ("as-text", {"content": line}),
+        ("encoded", {"content": b64encode(line.encode()).decode(), "encoding": "base64"}),
+    ):
+        project = made(owner.post("/projects", json={"name": name, "initialize_with_readme": True}))
+        path = f"/projects/{project['id']}"
+        commit = {"branch": "main", "content": "x", "commit_message": "Add a file"}
+        made(owner.post(f"{path}/repository/files/CODEOWNERS", json={**commit, **sent}))
+        more = {**commit, "branch": "work", "start_branch": "main"}
+        made(owner.post(f"{path}/repository/files/new.md", json=more))
+        opened = made(
+            owner.post(
+                f"{path}/merge_requests", json={"source_branch": "work", "target_branch": "main", "title": "New"}
+            )
+        )
+        rules = owner.get(f"{path}/merge_requests/{opened['iid']}/approval_rules").json()
+        assert [user["username"] for rule in rules for user in rule["users"]] == [owns], name
+
+
+def test_a_path_that_is_all_digits_is_given_once(served: Served) -> None:
+    admin = served.acting_as("admin")
+    for name in ("10000000", "1"):
+        made(admin.post("/groups", json={"name": name, "path": name}))
+        assert admin.post("/groups", json={"name": name, "path": name}).status_code == 409
+        user = {"username": name, "name": name, "email": f"{name}@example.com", "password": "long enough"}
+        assert admin.post("/users", json=user).status_code == 409
 
 
 def test_the_first_commit_of_an_empty_project_creates_its_default_branch(served: Served) -> None:

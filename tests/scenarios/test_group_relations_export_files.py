@@ -441,7 +441,7 @@ def test_batches_that_do_not_exist_cannot_be_downloaded(export: Export) -> None:
     given(bool(numbers), f"{export.relation} has no batch")
     control = export.download(batched=True, batch_number=numbers[0])
     with verifies("group-relations-export.download.unknown-batch", go_on=True):
-        for number in {UNUSED_ID, 0, -1} - {*numbers}:
+        for number in {UNUSED_ID, 0, -1, max(numbers) + 1} - {*numbers}:
             export.download(batched=True, batch_number=number).must_be_refused(beside=control)
     control.given_served()
     with verifies("group-relations-export.download.batch", go_on=True):

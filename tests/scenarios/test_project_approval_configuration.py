@@ -347,7 +347,7 @@ def test_a_change_of_one_project_leaves_the_others(
 ) -> None:
     sibling, before = Configuration(maintainer, sibling_project), configuration.settings()
     with (
-        verifies("project-approval-configuration.change.other-project"),
+        verifies("project-approval-configuration.change.leaves-other-projects"),
         unchanged(sibling.state, "the configuration of the sibling project"),
     ):
         locked = configuration.locked()

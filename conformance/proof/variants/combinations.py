@@ -145,8 +145,6 @@ LEGAL: Mapping[str, tuple[Any, ...]] = {
     "unbatched_export_has_batches": _FLAG,
     "failing_export_relations": ((), ("boards",)),
     "offset_page_refused_code": (405, 400, None),
-    "confidentiality_refused_code": (None, 400),
-    "deprecated_settings_from_17_0": _FLAG,
     "ci_job_token_scope_enabled_from_17_0": _FLAG,
     "runner_registration_gone": _FLAG,
     "group_settings_on_initially": (

@@ -64,8 +64,6 @@ VARIANTS = (
         replace(
             _PLAIN,
             offset_page_refused_code=None,
-            confidentiality_refused_code=400,
-            deprecated_settings_from_17_0=False,
             ci_job_token_scope_enabled_from_17_0=True,
             runner_registration_gone=True,
         ),

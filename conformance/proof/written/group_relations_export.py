@@ -365,6 +365,14 @@ def unknown_batch_is_the_last(service: Service) -> None:
     area.batch = lambda export, number: area.batches(export)[min(number, len(area.batches(export))) - 1]
 
 
+@fault("group-relations-export.download.unknown-batch")
+def number_after_the_last_batch_gets_it(service: Service) -> None:
+    """The number right after the last batch gets the last batch, because one number too many is let through."""
+    area = service.group_relations_export
+    batch = area.batch
+    area.batch = lambda export, number: batch(export, number - (number == len(area.batches(export)) + 1))
+
+
 @fault("group-relations-export.download.batch-number-is-integer")
 def number_that_is_a_word_breaks_the_download(service: Service) -> None:
     """A batch number that is not a number causes a server error."""

@@ -241,21 +241,6 @@ def selective_is_never_taken(service: Service) -> None:
     parameters(service, f"POST {KEY}", without("selective_code_owner_removals", unless=lambda value: not value))
 
 
-@fault(f"{AREA}.change.other-project", version="15.2")
-def change_reaches_all_projects(service: Service) -> None:
-    """A change is stored for every project."""
-    area = service.project_approval_configurations
-    change = area.change_configuration
-
-    def changing(project: Any, wanted: Any) -> Any:
-        for other in list(service.identities.projects.values()):
-            if other.id != project.id:
-                change(other, wanted)
-        return change(project, wanted)
-
-    area.change_configuration = changing
-
-
 @fault(f"{AREA}.change.settings-are-boolean", version="15.2")
 def words_are_true(service: Service) -> None:
     """Any word counts as true."""

@@ -56,7 +56,7 @@ class People(Behaviour):
         identities = self.service.identities
         if len(new.password) < _SHORTEST_PASSWORD:
             raise RejectedError(f"is too short (minimum is {_SHORTEST_PASSWORD} characters)", parameter="password")
-        if identities.find_username(new.username) or identities.find_group(new.username):
+        if identities.find_username(new.username) or identities.is_taken(new.username):
             raise fields.DuplicateError("Username has already been taken")
         if any(user.email.lower() == new.email.lower() for user in identities.users.values()):
             raise fields.DuplicateError("Email has already been taken")

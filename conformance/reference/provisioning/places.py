@@ -138,7 +138,7 @@ class Places(Behaviour):
         if within is not None and _OPENNESS.index(new.visibility) > _OPENNESS.index(_limit_of(within)):
             raise RejectedError("is more open than that of the group around it", parameter="visibility")
         full_path = f"{within.full_path}/{new.path}" if within else new.path
-        if identities.find_group(full_path) or identities.find_project(full_path):
+        if identities.is_taken(full_path):
             raise fields.DuplicateError("Path has already been taken")
 
 

@@ -1,13 +1,11 @@
-"""The repository of a project: branches, commits, files, its tree, and protected branches.
+"""The repository of a project: branches, new files, its tree, and protected branches.
 
-Specification: Versioning, row 17.7, for the tree of a missing path. The limit of jobs that row 18.0 puts on
-commits is not played: there are no pipelines here.
+Specification: Versioning, row 17.7, for the tree of a missing path.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -30,17 +28,6 @@ if TYPE_CHECKING:
 MISSING_TREE_REFUSED = Version(17, 7)
 _LEVELS = (Role.NONE, Role.DEVELOPER, Role.MAINTAINER, 60)  # of pushing, merging and unprotecting
 CODE_OWNERS = "CODEOWNERS"
-_ACTIONS = ("create", "update", "delete")
-_MOST_ACTIONS = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class FileChange:
-    """What a commit does to one file: "create", "update" or "delete" it."""
-
-    action: str
-    path: str
-    content: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +85,8 @@ class Sources(Behaviour):
             raise ForbiddenError("Protected branch cannot be removed")
         self.service.repositories.remove_branch(branch)
 
-    def commit(
-        self, project: Project, new: NewCommit, changes: tuple[FileChange, ...], start_branch: str | None
-    ) -> Commit:
-        """Commit changes of files to a branch, which is made when needed. Raise RejectedError, ForbiddenError."""
+    def commit(self, project: Project, new: NewCommit, content: str, start_branch: str | None) -> None:
+        """Commit a new file to a branch, which is made when needed. Raise RejectedError, ForbiddenError."""
         repositories = self.service.repositories
         self.require_push(project, new.author, new.branch)
         known = repositories.branches.get((project.id, new.branch))
@@ -110,26 +95,13 @@ class Sources(Behaviour):
             start = repositories.branches.get((project.id, start_branch or ""))
             if start is None:
                 raise RejectedError("You can only create or edit files when you are on a branch")
-        files = changed_files(set(start.files if start else ()), changes)
+        if start is not None and new.file_path in start.files:
+            raise RejectedError("A file with this name already exists")
         if known is None and start is not None:
             repositories.create_branch(project, new.branch, start.name)
-        commit = repositories.commit(project, new)
-        branch = repositories.branches[project.id, new.branch]
-        repositories.branches[project.id, new.branch] = replace(branch, files=tuple(sorted(files)))
-        if new.branch == self.service.identities.projects[project.id].default_branch:
-            for change in changes:
-                if change.path == CODE_OWNERS:
-                    repositories.code_owners[project.id] = change.content
-        return commit
-
-    def find_commit(self, project: Project, sha: str) -> Commit:
-        """Find a commit by its sha or the name of a branch. Raise NotFoundError."""
-        repositories = self.service.repositories
-        branch = repositories.branches.get((project.id, sha))
-        commit = repositories.commits.get(branch.sha if branch else sha)
-        if commit is None or commit.project_id != project.id:
-            raise not_found("Commit")
-        return commit
+        repositories.commit(project, new)
+        if (new.branch, new.file_path) == (self.service.identities.projects[project.id].default_branch, CODE_OWNERS):
+            repositories.code_owners[project.id] = content
 
     def require_push(self, project: Project, user: User, name: str) -> None:
         """Require that a user may push to a branch. Raise ForbiddenError."""
@@ -228,17 +200,6 @@ class Sources(Behaviour):
         }
 
 
-def changed_files(files: set[str], changes: tuple[FileChange, ...]) -> set[str]:
-    """Return which files there are after the changes. Raise RejectedError for one that does not apply."""
-    for change in changes:
-        if change.action == "create" and change.path in files:
-            raise RejectedError("A file with this name already exists")
-        if change.action != "create" and change.path not in files:
-            raise RejectedError("A file with this name doesn't exist")
-        files = files - {change.path} if change.action == "delete" else files | {change.path}
-    return files
-
-
 def _list_branches(request: Request) -> Response:
     sources, project = request.area(Sources), request.project
     return request.collection(sources.branches(project), lambda branch: sources.present_branch(project, branch))
@@ -261,61 +222,27 @@ def _delete_branch(request: Request) -> Response:
     return no_content()
 
 
-def _write_file(request: Request, action: str) -> Response:
+def _create_file(request: Request) -> Response:
     parameters = request.parameters
-    path = fields.file_path(request.path["file_path"])
-    _check_content(parameters)
-    new = _new_commit(request, path)
-    start_branch = parameters.optional_string("start_branch")
-    request.area(Sources).commit(
-        request.project, new, (FileChange(action, path, parameters.string("content")),), start_branch
-    )
-    shown = {"file_path": path, "branch": new.branch}
-    return created(shown) if action == "create" else ok(shown)
-
-
-def _check_content(parameters: Parameters) -> None:
-    content = parameters.string("content")
-    if parameters.optional_choice("encoding", ("text", "base64")) == "base64":
-        try:
-            base64.b64decode(content, validate=True)
-        except (ValueError, binascii.Error) as error:
-            raise InvalidError("content is invalid", parameter="content") from error
-
-
-def _new_commit(request: Request, path: str) -> NewCommit:
-    parameters = request.parameters
-    return NewCommit(
+    new = NewCommit(
         branch=fields.branch_name(parameters, "branch"),
         author=request.caller,
-        file_path=path,
+        file_path=fields.file_path(request.path["file_path"]),
         message=fields.text(parameters, "commit_message", longest=10_000),
     )
+    content, start_branch = _content(parameters), parameters.optional_string("start_branch")
+    request.area(Sources).commit(request.project, new, content, start_branch)
+    return created({"file_path": new.file_path, "branch": new.branch})
 
 
-def _commit(request: Request) -> Response:
-    parameters, sources = request.parameters, request.area(Sources)
-    changes: list[FileChange] = []
-    for action in parameters.nested_list("actions", most=_MOST_ACTIONS):
-        kind = action.optional_choice("action", _ACTIONS)
-        if kind is None:
-            raise InvalidError("actions.action is missing", parameter="actions")
-        content = ""
-        if kind != "delete":
-            _check_content(action)
-            content = action.string("content")
-        changes.append(FileChange(kind, fields.file_path(action.string("file_path")), content))
-    if not changes:
-        raise InvalidError("actions is empty", parameter="actions")
-    new = _new_commit(request, changes[0].path)
-    start_branch = parameters.optional_string("start_branch")
-    commit = sources.commit(request.project, new, tuple(changes), start_branch)
-    return created(sources.present_commit(commit))
-
-
-def _get_commit(request: Request) -> Response:
-    sources = request.area(Sources)
-    return ok(sources.present_commit(sources.find_commit(request.project, request.path["sha"])))
+def _content(parameters: Parameters) -> str:
+    content = parameters.string("content")
+    if parameters.optional_choice("encoding", ("text", "base64")) != "base64":
+        return content
+    try:
+        return base64.b64decode(content, validate=True).decode("utf-8", "replace")
+    except ValueError as error:
+        raise InvalidError("content is invalid", parameter="content") from error
 
 
 def _tree(request: Request) -> Response:
@@ -368,7 +295,6 @@ def _unprotect(request: Request) -> Response:
 
 
 _REPOSITORY = "/projects/:id/repository"
-_FILE = f"{_REPOSITORY}/files/:file_path"
 _PROTECTED = "/projects/:id/protected_branches"
 _route = partial(Route, subject=Kind.PROJECT)
 _read = partial(_route, "GET", least_role=Role.REPORTER)
@@ -384,10 +310,7 @@ AREA = Area(
         _read(f"{_REPOSITORY}/branches/:branch", _get_branch),
         _write("POST", f"{_REPOSITORY}/branches", _create_branch),
         _write("DELETE", f"{_REPOSITORY}/branches/:branch", _delete_branch),
-        _write("POST", _FILE, partial(_write_file, action="create")),
-        _write("PUT", _FILE, partial(_write_file, action="update")),
-        _write("POST", f"{_REPOSITORY}/commits", _commit),
-        _read(f"{_REPOSITORY}/commits/:sha", _get_commit),
+        _write("POST", f"{_REPOSITORY}/files/:file_path", _create_file),
         _list(_PROTECTED, _list_protected),
         _read(f"{_PROTECTED}/:name", _get_protected),
         _admin("POST", _PROTECTED, _protect),
