@@ -359,8 +359,8 @@ class TestContext:
         place = self.run.validator.place(exchange.call)
         if not seen.unrecognisable:
             self.run.learnt.described.update([place] if exchange.is_success and exchange.body else [])
-        # A repeated action may have nothing to tell.
-        elif exchange.body or place not in self.run.learnt.described:
+        # A repeated action may have nothing to tell, and many languages write an empty list as null.
+        elif exchange.body.strip() not in (b"", b"null") or place not in self.run.learnt.described:
             told = f"{exchange.call.label} answered {seen.unrecognisable}"
             if self.run.asks_for(exchange):
                 self.results.distrust(told)

@@ -205,3 +205,50 @@ def test_a_state_without_rules_fails_what_it_lacks_and_shows_nothing_else(judged
     verdicts = judged(the_state_has_no_rules, in_state, counted)
     assert verdicts[in_state] == "failed"
     assert verdicts[counted] == "inconclusive", "where no rule counts anybody, none counts somebody wrongly"
+
+
+def empty_lists_are_null(service: Service) -> None:
+    service.transformers.append(lambda _, __, answer: replaced(answer, lambda value: None if value == [] else value))
+
+
+def ids_are_texts(service: Service) -> None:
+    service.transformers.append(lambda _, __, answer: replaced(answer, with_text_for_id))
+
+
+def with_text_for_id(value: Any) -> Any:
+    if not isinstance(value, dict) or not isinstance(value.get("id"), int):
+        return value
+    return {**value, "id": str(value["id"])}
+
+
+def replaced(answer: Response, change: Callable[[Any], Any]) -> Response:
+    """Change each value in a body."""
+
+    def walked(value: Any) -> Any:
+        if isinstance(value, dict):
+            return change({name: walked(inner) for name, inner in value.items()})
+        return change([walked(inner) for inner in value] if isinstance(value, list) else value)
+
+    answer.content = walked(answer.content)
+    return answer
+
+
+@pytest.mark.parametrize("is_so", [empty_lists_are_null, ids_are_texts], ids=lambda is_so: is_so.__name__)
+def test_a_wrong_type_fails_the_type_and_hides_nothing_else(is_so: Callable[[Service], None], judged: Judge) -> None:
+    types = (
+        "merge-request-approvals.status.approved-by",
+        "records.user-reference.fields",
+        "job-token-scope.allowlist.list",
+    )
+    stories = (
+        "merge-request-approvals.approve.lists-caller",
+        "merge-request-approvals.unapprove.caller-is-gone",
+        "merge-request-approvals.rules.delete.gone",
+        "project-approval-rules.update.user-ids",
+        "project-approval-rules.delete.gone",
+        "job-token-scope.allowlist.add.present",
+        "job-token-scope.allowlist.remove.gone",
+    )
+    verdicts = judged(is_so, *types, *stories)
+    assert {verdicts[name] for name in types} - {"passed"}
+    assert {name: verdicts[name] for name in stories} == dict.fromkeys(stories, "passed")
