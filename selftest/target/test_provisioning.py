@@ -10,7 +10,11 @@ import pytest
 
 from conformance.errors import TargetError
 from conformance.proof.variants import VARIANTS, Variant
-from conformance.proof.variants.integrations import shows_settings_as_pairs, shows_settings_as_texts
+from conformance.proof.variants.integrations import (
+    shows_settings_as_objects,
+    shows_settings_as_pairs,
+    shows_settings_as_texts,
+)
 from conformance.reference import Service, create_service
 from conformance.target.embedded import prepared_service
 from conformance.target.provisioning import Provisioned, provision
@@ -142,7 +146,7 @@ def test_private_approver_groups_are_visible_to_those_who_name_them_in_rules() -
             assert answer.is_served is is_seen, (name, actor)
 
 
-@pytest.mark.parametrize("shows", [shows_settings_as_pairs, shows_settings_as_texts])
+@pytest.mark.parametrize("shows", [shows_settings_as_objects, shows_settings_as_pairs, shows_settings_as_texts])
 def test_settings_are_found_in_every_format(
     whole: tuple[Bench, Provisioned],
     shows: Callable[[Service], None],
@@ -157,6 +161,7 @@ def test_settings_are_found_in_every_format(
     [
         ({"active": True, "properties": {"token": "a"}}, {"active": True, "token": "a"}),
         ({"settings": [{"key": "url", "value": "a"}, {"key": "port", "value": 1}]}, {"url": "a", "port": 1}),
+        ({"settings": {"url": {"value": "a", "kind": "text"}}}, {"url": "a"}),
         # Settings may repeat whatever was sent, also what the integration does not take.
         ({"active": True, "settings": [{"key": "active", "value": False}]}, {"active": True}),
     ],
