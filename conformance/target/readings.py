@@ -200,7 +200,8 @@ def _object(answer: Exchange) -> dict[str, Any]:
 def flat(shown: Any) -> dict[str, Any]:
     """Return all values of a record, at any depth and in pairs of name and value: settings may stand anywhere.
 
-    What a record says itself counts more than what stands in it: settings may repeat whatever was sent.
+    A value may also be one of several things that are said of a setting. What a record says itself counts more than
+    what stands in it: settings may repeat whatever was sent.
     """
     if isinstance(shown, list):
         return {name: value for entry in shown for name, value in flat(entry).items()}
@@ -208,4 +209,5 @@ def flat(shown: Any) -> dict[str, Any]:
         return {}
     names = [shown[key] for key in NAMES_IN_PAIRS if isinstance(shown.get(key), str) and "value" in shown]
     own = {names[0]: shown["value"]} if names else shown
+    own = {name: one["value"] if isinstance(one, dict) and "value" in one else one for name, one in own.items()}
     return {name: value for inner in shown.values() for name, value in flat(inner).items()} | own

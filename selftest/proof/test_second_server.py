@@ -112,3 +112,10 @@ def test_a_service_of_another_author_is_conformant_whatever_it_chooses(
 ) -> None:
     asked = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S607 - git
     assert_conformant(Kind.drawn(DRAWN_BY or asked.stdout.strip() or "none"), conformance, tmp_path)
+
+
+def test_rules_that_are_numbered_by_place_leave_nothing_unverified(
+    conformance: Callable[..., Any], tmp_path: Path
+) -> None:
+    """The rules of two projects then have the same numbers, until one has more of them."""
+    assert_conformant(Kind(choices=frozenset({"numbers-by-place"})), conformance, tmp_path)

@@ -54,6 +54,7 @@ CHOICES: Mapping[str, str] = {
     "no-choices": "a completion never has choices",
     "no-configuration": "the approval configuration is gone for all, reading included",
     "no-default-rules": "groups and projects begin without a rule",
+    "numbers-by-place": "each project and merge request numbers its own rules, and takes free numbers again",
     "no-lower": "a merge request may not ask for fewer approvals than the rule of its project",
     "no-version": "the version is not told",
     "replace-integrations": "what is not sent of an integration is forgotten",

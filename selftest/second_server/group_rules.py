@@ -55,6 +55,7 @@ def group_create(call: Call, key: str) -> Response:
     rule = make(
         call,
         "rule",
+        group,
         name=name,
         required=required,
         rule_type=kind,
@@ -96,7 +97,13 @@ def group_update(call: Call, key: str, rule_id: str) -> Response:
 def group_system_rule(call: Call, key: str) -> Response:
     group = group_of(call, key)
     made = make(
-        call, "rule", name=call.body.text("name", required=True), required=0, rule_type="report_approver", system=True
+        call,
+        "rule",
+        group,
+        name=call.body.text("name", required=True),
+        required=0,
+        rule_type="report_approver",
+        system=True,
     )
     group.rules.append(made)
     return call.json({"id": made.id}, 201)

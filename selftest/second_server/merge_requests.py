@@ -167,7 +167,7 @@ def own_create(call: Call, key: str, iid: str) -> Response:
     users = resolve_users(call, body.integers("user_ids"), body.texts("usernames"), level) or []
     groups = resolve_groups(call, body.integers("group_ids")) or []
     source = body.integer("approval_project_rule_id")
-    rule = make(call, "own rule", name=given, required=required, users=users, groups=groups)
+    rule = make(call, "own rule", mr, name=given, required=required, users=users, groups=groups)
     if source is not None:
         pattern = find_project_rule(call, mr.project, str(source))
         rule.name, rule.users, rule.groups = pattern.name, list(pattern.users), list(pattern.groups)

@@ -116,6 +116,7 @@ def project_create(call: Call, key: str) -> Response:
     rule = make(
         call,
         "rule",
+        project,
         name=name,
         required=required,
         rule_type=kind,
@@ -195,11 +196,12 @@ def system_rule(call: Call, key: str) -> Response:
     }
     iid = call.body.integer("iid")
     if iid is None:
-        made = make(call, "rule", **rule)
+        made = make(call, "rule", project, **rule)
         project.rules.append(made)
     else:
-        made = make(call, "own rule", **rule)
-        project.merge_requests[iid].rules.append(made)
+        mr = project.merge_requests[iid]
+        made = make(call, "own rule", mr, **rule)
+        mr.rules.append(made)
     return call.json({"id": made.id}, 201)
 
 

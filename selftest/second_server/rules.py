@@ -84,10 +84,10 @@ def hidden(call: Call, rule: Record) -> list[Record]:
     return [g for g in rule.groups if not call.store.sees_group(call.user, g)]
 
 
-def make(call: Call, kind: str, **values: Any) -> Record:
+def make(call: Call, kind: str, place: Record, **values: Any) -> Record:
     return Record(
         **{
-            "id": call.store.number(kind),
+            "id": call.store.rule_number(kind, place),
             "rule_type": "regular",
             "users": [],
             "groups": [],

@@ -84,6 +84,16 @@ class Store:
         n = self.counts[kind] = self.counts.get(kind, 0) + 1
         return 3 + (n * 37) % 997
 
+    def rule_number(self, kind: str, place: Record) -> int:
+        """Return the number of a new rule; projects and merge requests may number their own, and reuse free numbers.
+
+        Numbers of groups, projects and merge requests differ, because lists show the rules of those around.
+        """
+        if "numbers-by-place" not in self.choices or self.groups.get(place.id) is place:
+            return self.number(kind)
+        first = 501 if kind == "own rule" else 1
+        return next(n for n in itertools.count(first) if all(n != rule.id for rule in place.rules))
+
     # delayed work
     def later(self, seconds: float, act: Callable[[], None]) -> None:
         heapq.heappush(self.due, (time.monotonic() + seconds / self.pace, next(self.ticket), act))
@@ -172,12 +182,12 @@ class Store:
         if (creator and not creator.admin) or (creator and not parent):
             group.members[creator.id] = OWNER
         if "no-default-rules" not in self.choices:
-            group.rules.append(self.default_rule())
+            group.rules.append(self.default_rule(group))
         return group
 
-    def default_rule(self) -> Record:
+    def default_rule(self, place: Record) -> Record:
         return Record(
-            id=self.number("rule"),
+            id=self.rule_number("rule", place),
             name="Anybody who may",
             rule_type="any_approver",
             required=0,
@@ -225,7 +235,7 @@ class Store:
         )
         self.projects[project.id] = project
         if "no-default-rules" not in self.choices:
-            project.rules.append(self.default_rule())
+            project.rules.append(self.default_rule(project))
         if creator and (not creator.admin or is_personal(space)):
             project.members[creator.id] = OWNER if is_personal(space) else MAINTAINER
         return project

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.proof.tampering import bodies
 from conformance.reference import EmbeddedServer
 from conformance.reference.errors import ForbiddenError, NotFoundError
 from conformance.reference.http import Response, no_content, ok
@@ -88,6 +89,11 @@ def no_rule_is_read(service: Service) -> None:
         service.routes.change(f"GET /projects/:id/approval_rules{name}", handler=unknown)
 
 
+def numbers_of_rules_stay(service: Service) -> None:
+    key = "PUT /projects/:id/approval_rules/:approval_rule_id"
+    bodies(service, key, lambda body: {**body, "approvals_required": 2} if "approvals_required" in body else body)
+
+
 def nobody_completes(service: Service) -> None:
     service.routes.change("POST /code_suggestions/completions", handler=refused)
 
@@ -156,6 +162,15 @@ def judged(conformance: Callable[..., Any], write_profile: Callable[..., Path], 
             no_rule_is_read,
             "project-approval-rules.read",
             ("project-approval-rules.create.user-ids", "project-approval-rules.create.usernames"),
+        ),
+        (
+            numbers_of_rules_stay,
+            "project-approval-rules.update.stored",
+            (
+                "project-approval-rules.update.protected-branches-are-a-list",
+                "project-approval-rules.update.approvers-are-lists",
+                "project-approval-rules.update.usernames-are-a-list",
+            ),
         ),
         (
             nobody_completes,

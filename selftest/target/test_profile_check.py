@@ -12,6 +12,7 @@ import pytest
 from conformance.errors import ExitCode, TargetError
 from conformance.http.client import Client
 from conformance.proof.variants import VARIANTS, Variant
+from conformance.reference.identity import Role
 from conformance.runner.options import Options
 from conformance.runner.profiles import doubts
 from conformance.target.check import check_profile
@@ -137,6 +138,18 @@ def test_an_archived_project_is_named_because_nothing_in_it_can_be_changed() -> 
     service.transformers.append(archived)
     with serving(service) as (_, base_url):
         assert found(profile_data(service.world, base_url, VERSION)) == {"fixtures.project.id": State.CONTRADICTED}
+
+
+def test_approver_groups_that_the_maintainer_cannot_see_are_named_whatever_they_say(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not every service that stores a visibility applies it. Otherwise, valid rules would seem to be refused."""
+    service = prepared_service(version=VERSION)
+    identities = service.identities
+    monkeypatch.setattr(identities, "can_see", lambda user, group: identities.role_in(user, group) > Role.NONE)
+    with serving(service) as (_, base_url):
+        said = found(profile_data(service.world, base_url, VERSION))
+    assert said["fixtures.approver_group"] is State.CONTRADICTED
 
 
 @pytest.mark.parametrize(("status", "body"), [(200, b'{"id": '), (200, b""), (401, b"{}")], ids=["cut", "empty", "401"])

@@ -10,8 +10,13 @@ import pytest
 
 from conformance.errors import TargetError
 from conformance.proof.variants import VARIANTS, Variant
-from conformance.proof.variants.integrations import shows_settings_as_pairs, shows_settings_as_texts
+from conformance.proof.variants.integrations import (
+    shows_settings_as_objects,
+    shows_settings_as_pairs,
+    shows_settings_as_texts,
+)
 from conformance.reference import Service, create_service
+from conformance.reference.identity import Role
 from conformance.target.embedded import prepared_service
 from conformance.target.provisioning import Provisioned, provision
 from conformance.target.provisioning.accounts import UsersRefusedError
@@ -133,8 +138,19 @@ def test_every_service_of_the_table_can_be_provisioned(whole: tuple[Bench, Provi
     assert bench.counts() == before
 
 
-def test_private_approver_groups_are_visible_to_those_who_name_them_in_rules() -> None:
-    bench = Bench(alter=changed(only_as_open_as("private")))
+def only_members_see(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Show the visibility that a group was given, and let only its members see it."""
+    identities = service.identities
+    monkeypatch.setattr(identities, "can_see", lambda user, group: identities.role_in(user, group) > Role.NONE)
+
+
+@pytest.mark.parametrize("only_says_so", [False, True])
+def test_private_approver_groups_are_visible_to_those_who_name_them_in_rules(
+    *, only_says_so: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench() if only_says_so else Bench(alter=changed(only_as_open_as("private")))
+    if only_says_so:
+        only_members_see(bench.service, monkeypatch)
     world = bench.provision().worlds[0]
     for name in ("approver_group", "second_approver_group"):
         for actor, is_seen in (("maintainer", True), ("outsider", False)):
@@ -142,7 +158,7 @@ def test_private_approver_groups_are_visible_to_those_who_name_them_in_rules() -
             assert answer.is_served is is_seen, (name, actor)
 
 
-@pytest.mark.parametrize("shows", [shows_settings_as_pairs, shows_settings_as_texts])
+@pytest.mark.parametrize("shows", [shows_settings_as_objects, shows_settings_as_pairs, shows_settings_as_texts])
 def test_settings_are_found_in_every_format(
     whole: tuple[Bench, Provisioned],
     shows: Callable[[Service], None],
@@ -157,6 +173,7 @@ def test_settings_are_found_in_every_format(
     [
         ({"active": True, "properties": {"token": "a"}}, {"active": True, "token": "a"}),
         ({"settings": [{"key": "url", "value": "a"}, {"key": "port", "value": 1}]}, {"url": "a", "port": 1}),
+        ({"settings": {"url": {"value": "a", "kind": "text"}}}, {"url": "a"}),
         # Settings may repeat whatever was sent, also what the integration does not take.
         ({"active": True, "settings": [{"key": "active", "value": False}]}, {"active": True}),
     ],

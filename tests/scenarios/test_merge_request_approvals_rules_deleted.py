@@ -9,6 +9,7 @@ from conformance.suite.arrange import UNUSED_ID
 from conformance.suite.arrange.approval_rules import created_last
 from conformance.suite.arrange.reviews import (
     created,
+    created_apart,
     essences,
     fresh_name,
     merge_request_path,
@@ -143,9 +144,7 @@ def test_a_rule_works_under_its_own_merge_request_only(
     approver: Caller,
 ) -> None:
     """Rules may be numbered per merge request: then the other one may have that number, for its own rule."""
-    theirs = maintainer.list(other_merge_request_rules).ids()
-    rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
-    given(rule["id"] not in theirs, f"the other merge request has a rule of its own with the number {rule['id']}")
+    rule = created_apart(maintainer, merge_request_rules, other_merge_request_rules, user_ids=[user_id(approver)])
     controls = (
         maintainer.get(merge_request_rules / rule["id"]),
         maintainer.put(merge_request_rules / rule["id"], {"approvals_required": 5}),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.suite.arrange.approval_rules import by_id, must_stay, others_of, project_rules_path, standings
 from conformance.suite.arrange.places import projects_side_by_side
-from conformance.suite.arrange.reviews import created, fresh_name, naming_only, rule_in
+from conformance.suite.arrange.reviews import created, created_apart, fresh_name, naming_only, rule_in
 from conformance.suite.arrange.rule_lists import rules_put_back
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, must, named_otherwise, unchanged, verifies
@@ -23,30 +23,23 @@ def other_values(named: Caller) -> dict[str, object]:
     return {"name": fresh_name(), "approvals_required": 3, **naming_only(named)}
 
 
-def created_apart(maintainer: Caller, rules: Path, others: Path) -> tuple[Path, Any, Path]:
-    """Create a project rule whose number no rule of another project has; return both lists, and the number."""
-    number = created(maintainer, rules)["id"]
-    theirs = maintainer.list(others).having(id=number)
-    given(not theirs, f"the other project has a rule of its own with the number {number}")
-    return rules, number, others
-
-
 def rules_apart(maintainer: Caller, rules: Path, sibling: Fixture, kept: ExitStack) -> Iterator[tuple[Path, Any, Path]]:
     """
     Create a rule in each of two pairs of projects whose number the other project has not, and pass each on before the
     next is made: a rule of the second pair may have the number that is looked for in the first.
     """
     others = project_rules_path(sibling)
-    yield created_apart(maintainer, rules, others)
+    yield rules, created_apart(maintainer, rules, others)["id"], others
     by_path = named_otherwise(others, sibling, maintainer)
     if by_path != others:
         with suppress(Unmet):
-            yield created_apart(maintainer, rules, by_path)
+            yield rules, created_apart(maintainer, rules, by_path)["id"], by_path
     # A check that only compares the namespace of a rule treats two projects beside each other as one.
     for one, other in islice(projects_side_by_side(current_run().profile), 1):
         with suppress(Unmet):  # if the maintainer has both projects, and each rule has its own number
             kept.enter_context(rules_put_back(maintainer, project_rules_path(one)))
-            yield created_apart(maintainer, project_rules_path(one), project_rules_path(other))
+            own, theirs = project_rules_path(one), project_rules_path(other)
+            yield own, created_apart(maintainer, own, theirs)["id"], theirs
 
 
 def test_a_rule_is_reached_only_by_way_of_its_own_project(

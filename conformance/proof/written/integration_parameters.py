@@ -174,6 +174,9 @@ for _name, _requirement in {
     "server_port": _ALL["server_port"],
     "branches_to_be_notified": _ALL["branches_to_be_notified"],
     "labels_to_be_notified_behavior": _ALL["labels_to_be_notified_behavior"],
+    "channel": _ALL["channel"],
+    "labels_to_be_notified": _ALL["labels_to_be_notified"],
+    "note_channel": "integrations.parameters.event-channels.text",
 }.items():
     registered(ignores(_name), f"{_name}_is_passed_over", _requirement)
 

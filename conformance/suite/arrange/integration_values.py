@@ -67,14 +67,24 @@ def must_not_show_another(
         ]
         stale = [*earlier, *parts]
         others = [other for other in found if other in stale or isinstance(value, bool | int) or is_recased(other)]
-        if value and name == integration.get("distinctive_name") and not any(found):
-            others = found  # the profile says that it is shown
+        if value and not any(found) and is_known_to_be_shown(integration, name):
+            others = found
         is_shown = any(one in found for one in as_sent)  # beside it, a default of its kind may be shown
         return [] if is_shown else [other for other in others if other not in tolerated]
 
     must_settle(
         lambda: not others(), f"{name} = {as_json(value)}, if it is shown", lambda: f"{name} = {as_json(others())}"
     )
+
+
+def is_known_to_be_shown(integration: Fixture, name: str) -> bool:
+    """Tell whether the profile says that a text is shown: it lists what is not, as `provision` has seen it.
+
+    `provision` lists what an integration requires even if it is not shown.
+    """
+    optional = {*(integration.get("parameters") or ())} - {*(integration.get("required") or ())}
+    hidden = integration.get("never_shown")
+    return name == integration.get("distinctive_name") or (hidden is not None and name in optional - {*hidden})
 
 
 def must_take(

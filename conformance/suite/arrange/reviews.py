@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 #: How many approvals a rule of a merge request requires if the number does not matter: more than any rule that the
 #: suite makes around it, because it may have to require at least as many as its project does.
 MANY = 4
+#: So many rules may have the numbers of rules elsewhere before that is left open.
+_MOST_ALIKE = 6
 #: A commit that is the HEAD of no merge request.
 OTHER_SHA = "c0ffee11" * 5
 #: How long the effect of a reset may take to show.
@@ -270,6 +272,19 @@ def _created(writer: Caller, rules: Path, wanted: dict[str, Any], *, is_number_o
         # A service may refuse to require more approvals than there are approvers.
         answer = writer.post(rules, {**wanted, "approvals_required": 1})
     return rule_in(answer)
+
+
+def created_apart(writer: Caller, rules: Path, others: Path, **body: Any) -> Rule:
+    """Create a rule whose number no rule of another place has, because each place may number its own; return it.
+
+    Where every number was taken, more are made: a place with more rules than the other has a number of its own.
+    """
+    theirs = writer.list(others).ids()
+    for _ in range(_MOST_ALIKE):
+        rule = created(writer, rules, **body)
+        if rule["id"] not in theirs:
+            return rule
+    raise Unmet(Reason.PRECONDITION, f"{others} has a rule of its own with the number {rule['id']}")
 
 
 def created_named(writer: Caller, rules: Path, name: str, **body: Any) -> Rule:

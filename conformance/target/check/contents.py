@@ -66,14 +66,15 @@ def _openness(target: Readings, name: str, entry: Fixture, path: str) -> Iterato
     shown = target.record(path)
     found, allowed = shown.get("visibility"), FIXTURE_ROWS[name].visibility
     is_of_approvers, number = name.endswith("approver_group"), entry.get("id")
-    if allowed and isinstance(found, str) and found not in allowed:
+    if is_of_approvers and shown and target.status_of("maintainer", path) in _HIDDEN:
+        # Whatever it says of its visibility: a service need not apply every word that it stores.
+        detail = f"{number} is {found}, and maintainer, who names it in rules, cannot see it"
+        yield Finding(entry.place, State.CONTRADICTED, detail)
+    elif allowed and isinstance(found, str) and found not in allowed:
         detail = f"{number} is {found}, and must be {' or '.join(allowed)}"
         # Services may show another visibility of groups than they apply, and a caller may see a group by a role in it.
         state = State.NOTE if name.endswith("group") else State.CONTRADICTED
-        if is_of_approvers and target.status_of("maintainer", path) in _HIDDEN:
-            state = State.CONTRADICTED
-            detail = f"{number} is {found}, and maintainer, who names it in rules, cannot see it"
-        elif name in PRESUMED:
+        if name in PRESUMED:
             detail += f"; where there is none, leave it out and declare {name}: false"
         yield Finding(entry.place, state, detail)
     if is_of_approvers and shown.get("description") in {"", None} and "description" in shown:

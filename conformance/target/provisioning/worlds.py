@@ -232,10 +232,14 @@ class World:
             if not place.or_on_top:
                 raise
             group = self._place("group", replace(place, within="", namesake=""), {}, {})
-        if place.visibility != "private" and group.get("visibility") == "private":
+        if not all(self._is_seen(group, name) for name in place.seen_by):
             place = replace(place, members={**place.seen_by, **place.members})
         self._members(f"/groups/{group['id']}/members", place)
         self.groups[place.name] = group
+
+    def _is_seen(self, group: Entry, person: str) -> bool:
+        """Tell whether somebody sees a group: what it says of its visibility need not be what the target applies."""
+        return self.calls.find(self.people[person].token, f"/groups/{group['id']}") is not None
 
     def _unusual(self, place: Place, usual: Place, more: Mapping[str, Any]) -> Entry | None:
         """Create a group with an unusual path; None when it exists with the usual one, or such a path is refused."""
