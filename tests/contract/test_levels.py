@@ -14,7 +14,7 @@ from conformance.suite.derived import claims_of, held_against, served_caller, ta
 from conformance.suite.expectations import given, must_be_as_before
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from conformance.suite import Operation
     from conformance.suite.arrange import Prepared
@@ -33,15 +33,16 @@ OF_OTHERS = {
     "updateMergeRequestApprovalRule": "merge-request-approvals.rules.update.unknown-rule",
     "deleteMergeRequestApprovalRule": "merge-request-approvals.rules.delete.leaves-others",
 }
-#: Operations that read a rule, and make rules of each level: of the fixtures of stories and of those set aside. Of the
-#: latter there are more, because each place may number its own rules: then one has a number that is unknown elsewhere.
+#: Operations that read a rule, and make rules of each level: of the fixtures of stories and of those set aside.
 SOURCES = (
     ("getProjectApprovalRule", False),
-    *[("getProjectApprovalRule", True)] * 3,
+    ("getProjectApprovalRule", True),
     ("getMergeRequestApprovalRule", False),
-    *[("getMergeRequestApprovalRule", True)] * 3,
+    ("getMergeRequestApprovalRule", True),
     ("updateGroupApprovalRule", False),
 )
+#: How often more rules are made where each place numbers its own, until one has a number that is unknown elsewhere.
+MOST_ROUNDS = 2
 OF_PROJECTS = "/projects/{id}/approval_rules/{approval_rule_id}"
 
 
@@ -79,12 +80,19 @@ class Others:
         if self._profile is not run.profile:  # another one for a test that is tried with other fixtures
             self.put_back()
             self._profile = run.profile
-            known = {operation.id: operation for operation in run.validator.operations}
-            for name, aside in SOURCES:
-                # The target may lack this level, or the profile what is needed to make a rule.
-                with suppress(KeyError, NotTested, Unmet), current_test().results.settling_nothing(lambda: False):
-                    self._made.append(Rule(self._stack.enter_context(arranged(known[name], aside=aside))))
+            self._make(SOURCES)
         return self._made
+
+    def more(self) -> None:
+        """Make more of the rules set aside."""
+        self._make(source for source in SOURCES if source[1])
+
+    def _make(self, sources: Iterable[tuple[str, bool]]) -> None:
+        known = {operation.id: operation for operation in current_run().validator.operations}
+        for name, aside in sources:
+            # The target may lack this level, or the profile what is needed to make a rule.
+            with suppress(KeyError, NotTested, Unmet), current_test().results.settling_nothing(lambda: False):
+                self._made.append(Rule(self._stack.enter_context(arranged(known[name], aside=aside))))
 
     def put_back(self) -> None:
         """Remove all of them; the next test makes them anew."""
@@ -104,10 +112,17 @@ def others() -> Iterator[Others]:
 def rules_of_others(prepared: Arranged, others: Others) -> list[Rule]:
     """Return the rules that were made elsewhere and may be named here, according to `may_be_named`."""
     here = prepared.call.path.rpartition("/")[0]
-    elsewhere = [rule for rule in others.rules() if rule.list_path != here]
-    in_force = numbers_in_force(prepared) if elsewhere else []
-    listed = prepared.keeper.list(here) if elsewhere else None
-    return [rule for rule in elsewhere if rule.number not in in_force and may_be_named(prepared, rule, listed)]
+    in_force, listed = numbers_in_force(prepared), prepared.keeper.list(here) if others.rules() else None
+
+    def found() -> list[Rule]:
+        elsewhere = [rule for rule in others.rules() if rule.list_path != here and rule.number not in in_force]
+        return [rule for rule in elsewhere if may_be_named(prepared, rule, listed)]
+
+    for _ in range(MOST_ROUNDS):
+        if may_be := found():
+            return may_be
+        others.more()
+    return found()
 
 
 def may_be_named(prepared: Arranged, rule: Rule, listed: Listing | None) -> bool:

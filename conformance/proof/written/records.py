@@ -37,14 +37,14 @@ def status_shortens_its_users(service: Service) -> None:
 
 @fault("records.user-reference.same-everywhere")
 def state_shortens_its_users(service: Service) -> None:
-    """The approval state has the ids of approvers as text."""
+    """The approval state has the name of each approver as a list of its words."""
 
-    def as_text(_: Request, response: Response) -> None:
+    def split(_: Request, response: Response) -> None:
         content: Any = response.content
         for rule in content["rules"]:
-            rule["approved_by"] = [{**user, "id": str(user["id"])} for user in rule["approved_by"]]
+            rule["approved_by"] = [{**user, "name": user["name"].split()} for user in rule["approved_by"]]
 
-    altering(service, f"GET {MERGE_REQUEST}/approval_state", as_text)
+    altering(service, f"GET {MERGE_REQUEST}/approval_state", split)
 
 
 @fault("records.group-reference.top-level-has-no-parent")
