@@ -488,7 +488,7 @@ def test_a_run_with_every_kind_of_hostile_response_does_not_break_the_suite(
     found, server = run_through(make, *options, timeout=0.15)
     # How many calls are sent depends on which are answered late, and so on the machine.
     assert server.calls.total() > 3 * 2 * len(every), "each kind of response is the answer to two calls at least"
-    # Where the machine stalls, so many answers in a row are late that nobody seems to be there: the run says so, and ends.
+    # Where the machine stalls, so many answers in a row are late that nobody seems to be there, and the run ends.
     ends = (ExitCode.NON_CONFORMANT, ExitCode.INCOMPLETE, ExitCode.COULD_NOT_RUN)
     assert found.code in ends, found.text
     assert [problem for problem in found.report["problems"] if problem["kind"] == "broken test"] == []
