@@ -112,7 +112,7 @@ def others() -> Iterator[Others]:
 def rules_of_others(prepared: Arranged, others: Others) -> list[Rule]:
     """Return the rules that were made elsewhere and may be named here, according to `may_be_named`."""
     here = prepared.call.path.rpartition("/")[0]
-    in_force, listed = numbers_in_force(prepared), prepared.keeper.list(here) if others.rules() else None
+    in_force, listed = numbers_in_force(prepared), prepared.keeper.list(here)
 
     def found() -> list[Rule]:
         elsewhere = [rule for rule in others.rules() if rule.list_path != here and rule.number not in in_force]
@@ -125,12 +125,12 @@ def rules_of_others(prepared: Arranged, others: Others) -> list[Rule]:
     return found()
 
 
-def may_be_named(prepared: Arranged, rule: Rule, listed: Listing | None) -> bool:
+def may_be_named(prepared: Arranged, rule: Rule, listed: Listing) -> bool:
     """Tell whether a rule's number is unknown to a list; for a deletion, the list may also contain that very rule.
 
     A list of a project may show the rules of the groups above, but a project cannot delete them.
     """
-    found = listed.having(id=rule.number) if listed is not None else []
+    found = listed.having(id=rule.number)
     names = [one["name"] for one in rule.shown()] if found and prepared.operation.method == "DELETE" else []
     return all(isinstance(one, dict) and one.get("name") in names for one in found)
 

@@ -22,7 +22,7 @@ from conformance.suite.arrange.approval_rules import (
     standing,
     standings,
 )
-from conformance.suite.arrange.reviews import Rule, fresh_name, numbers, rule_in, user_id
+from conformance.suite.arrange.reviews import Rule, approvals_required, fresh_name, numbers, rule_in, user_id
 from conformance.suite.context import current_run
 from conformance.suite.expectations import (
     Caller,
@@ -132,7 +132,7 @@ def test_an_object_in_place_of_a_list_gives_nobody_a_say(
                 must(not any(named.values()), "nobody named", as_json(named))
     before = standing(rule_in(empty))
     with verifies("group-approval-rules.update.approvers-are-lists"):
-        more = {"approvals_required": int(before["approvals_required"] or 0) + 1}
+        more = {"approvals_required": approvals_required(before) + 1}
         answers = [
             admin_of_group.put(group_rules / group_rule["id"], {**more, parameter: value})
             for parameter, value in sent.items()

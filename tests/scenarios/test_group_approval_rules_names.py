@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.suite.arrange.approval_rules import in_answer, in_list, must_stay, others_of, own_rule
-from conformance.suite.arrange.reviews import Rule, fresh_name, naming, rule_in, user_id
+from conformance.suite.arrange.reviews import Rule, approvals_required, fresh_name, naming, rule_in, user_id
 from conformance.suite.expectations import Caller, Path, left_to_others, verifies
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def test_a_rule_named_like_another_one_of_its_group_leaves_that_one(
     change = {"name": other["name"], "approvals_required": 1, **naming(admin_of_group)}
     admin_of_group.put(group_rules / group_rule["id"], {**change, "name": fresh_name()})
     if admin_of_group.put(group_rules / group_rule["id"], change).is_served:
-        another = int(other.get("approvals_required") or 0) + 1  # than the other one has by now
+        another = approvals_required(other) + 1  # than the other one has by now
         admin_of_group.put(group_rules / group_rule["id"], {**change, "approvals_required": another})
         with verifies("group-approval-rules.update.leaves-other-rules"):
             must_stay(admin_of_group, group_rules, others)

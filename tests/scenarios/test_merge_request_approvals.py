@@ -12,6 +12,7 @@ from conformance.suite.arrange.reviews import (
     OTHER_SHA,
     approvals_left,
     approvals_put_back,
+    approvals_required,
     approvers_in,
     approvers_named,
     approvers_of,
@@ -213,7 +214,7 @@ def test_an_approval_counts_in_the_rule_that_names_its_caller(
         with verifies("merge-request-approvals.approve.left-never-rises"):
             must(beyond.left <= beyond.was_left, f"approvals_left <= {beyond.was_left}", str(beyond.left))
     status = status_of(maintainer, review)
-    within = approvals_left(status) <= int(status.get("approvals_required") or 0)
+    within = approvals_left(status) <= approvals_required(status)
     observe(
         "merge-request-approvals.status.left-within-required",
         f"approvals_left {'stays within' if within else 'exceeds'} approvals_required",

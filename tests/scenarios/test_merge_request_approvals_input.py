@@ -9,6 +9,7 @@ import pytest
 from conformance.suite.arrange import ABSENT, UNUSED_ID
 from conformance.suite.arrange.approval_rules import attempt, given_owed, is_for_anybody, must_be_dropped_or_refused
 from conformance.suite.arrange.reviews import (
+    approvals_required,
     approvers_named,
     approvers_of,
     created,
@@ -201,7 +202,7 @@ def must_add_nobody(caller: Caller, rules: Path, rule: Rule, body: Body, named: 
 
     Expect no new approver in it, and after a refusal the former number.
     """
-    number = int(rule.get("approvals_required") or 0)
+    number = approvals_required(rule)
     answer = caller.put(rules / rule["id"], {**body, "approvals_required": number + 1}).must_not_break()
     now: Rule = caller.read(rules / rule["id"])
     users, groups = approvers_named(now)

@@ -11,6 +11,7 @@ import pytest
 from conformance.suite.arrange import UNUSED_ID
 from conformance.suite.arrange.approval_rules import by_id
 from conformance.suite.arrange.reviews import (
+    approvals_required,
     created,
     created_named,
     essence,
@@ -455,7 +456,7 @@ def test_a_rule_of_the_system_can_be_neither_updated_nor_deleted(
         own = created(maintainer, path, user_ids=[user_id(approver)])
         system = maintainer.list(path).the(rule_type=rule_type)
         # More than it requires, at each run, because what may become stricter changes too.
-        more = int(system.get("approvals_required") or 0) + 4
+        more = approvals_required(system) + 4
         change = {"name": fresh_name(), "approvals_required": more, "user_ids": [user_id(approver)], "group_ids": []}
         by_path = named_otherwise(path, project, maintainer)
 

@@ -21,7 +21,16 @@ from conformance.suite.arrange.approval_rules import (
     standing,
     standings,
 )
-from conformance.suite.arrange.reviews import Rule, created, fresh_name, naming_only, numbers, rule_in, user_id
+from conformance.suite.arrange.reviews import (
+    Rule,
+    approvals_required,
+    created,
+    fresh_name,
+    naming_only,
+    numbers,
+    rule_in,
+    user_id,
+)
 from conformance.suite.expectations import (
     Caller,
     Path,
@@ -189,10 +198,10 @@ def test_an_object_in_place_of_a_list_adds_nothing_to_a_rule(
     before = created(maintainer, project_rules, user_ids=[user_id(approver)])
     valid = {"name": before.get("name"), "approvals_required": 1}
     maintainer.put(project_rules / before["id"], {**valid, **naming_only(approver)}).given_served()
-    # As it is read: whether a change is stored is a requirement of its own.
-    number = int(by_id(maintainer, project_rules, before["id"]).rule.get("approvals_required") or 0)
     with verifies(unfit.update):
         for parameter, shown in unfit.shown.items():
+            # As it is read: whether a change is stored is a requirement of its own.
+            number = approvals_required(by_id(maintainer, project_rules, before["id"]).rule)
             sent = {**naming_only(approver), parameter: inside_an_object(maintainer, parameter)}
             answer = maintainer.put(project_rules / before["id"], {**valid, **sent, "approvals_required": number + 1})
             must_be_dropped_or_refused(answer, [])
@@ -200,7 +209,6 @@ def test_an_object_in_place_of_a_list_adds_nothing_to_a_rule(
             must_add_nothing(shown, now.rule, before)
             if answer.exchange.is_refusal:  # as a whole: no part of it is stored either
                 now.must_hold(approvals_required=number)
-            number = int(now.rule.get("approvals_required") or 0)
 
 
 def inside_an_object(caller: Caller, parameter: str) -> dict[str, object]:

@@ -183,6 +183,13 @@ def must_not_be_approved_by(reader: Caller, merge_request: Path, number: int, *,
     )
 
 
+def approvals_required(shown: Mapping[str, Any]) -> int:
+    """Return how many approvals a rule or a status says are required; inconclusive where it shows no number."""
+    found = whole_number(shown.get("approvals_required"))
+    given(found is not None, "approvals_required is no number")
+    return found or 0
+
+
 def approvals_left(status: Mapping[str, Any]) -> int:
     """Return how many approvals are left; inconclusive when the status does not say."""
     left = status.get("approvals_left")

@@ -147,8 +147,8 @@ class Caller:
     ) -> Answer:
         """Send any call; if a write is refused by a full path that can be read, send it by the number.
 
-        If it is served there, the number's answer is returned, and what is told of paths is violated, and nothing that
-        the test is about.
+        If it is served there, this returns the answer to the number, and fails the requirement that a full path is as
+        good as a number: what the test is about does not depend on the form of the path.
         """
         send = partial(self._sent, query=query, json=json, headers=headers)
         if not isinstance(path, NamedPath) or method in READING:
