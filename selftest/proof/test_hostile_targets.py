@@ -485,14 +485,13 @@ def test_a_run_with_every_kind_of_hostile_response_does_not_break_the_suite(
         return answer
 
     options = ("--force", "--seed", "1", *ONE_AREA, "test_job_token_scope_entries or pagination")
-    # Where the machine stalls, so many answers in a row are late that nobody seems to be there, and the run ends.
-    for timeout in (0.15, 0.3, 1.0):
+    # Where the machine stalls, so many answers in a row are late that nobody seems to be there: then with more time.
+    for timeout in (0.15, 0.5, 2.0):
         found, server = run_through(make, *options, timeout=timeout)
         if found.code != ExitCode.COULD_NOT_RUN:
             break
     # How many calls are sent depends on which are answered late, and so on the machine.
-    is_whole = server.calls.total() > 3 * 2 * len(every)
-    assert is_whole or found.code == ExitCode.COULD_NOT_RUN, "each kind of response is the answer to two calls at least"
-    assert found.code in (ExitCode.NON_CONFORMANT, ExitCode.INCOMPLETE, ExitCode.COULD_NOT_RUN), found.text
+    assert server.calls.total() > 3 * 2 * len(every), "each kind of response is the answer to two calls at least"
+    assert found.code in (ExitCode.NON_CONFORMANT, ExitCode.INCOMPLETE), found.text
     assert [problem for problem in found.report["problems"] if problem["kind"] == "broken test"] == []
     assert found.megabytes < 800
