@@ -124,10 +124,11 @@ def hides_the_status_of_exports(service: Service) -> None:
     service.transformers.append(hidden)
 
 
+@pytest.mark.parametrize("seconds", [0, 0.01], ids=["whose files are there at once", "whose files come later"])
 @pytest.mark.usefixtures("inside_this_process")
-def test_without_a_status_of_exports_their_files_are_open_and_not_missing() -> None:
-    limits = {"deadline_seconds": 3}
-    run = VariantRun("hidden", "17.7", limits=limits, alterations=(hides_the_status_of_exports,))
+def test_without_a_status_of_exports_their_files_are_open_and_not_missing(seconds: float) -> None:
+    exports, limits = Choices(export_delay_seconds=seconds), {"deadline_seconds": 1}
+    run = VariantRun("hidden", "17.7", exports, limits=limits, alterations=(hides_the_status_of_exports,))
     (found,) = run_each([run], *WITHOUT_DRAWN, "--area=group-relations-export")
     assert {alarm.split()[0].rstrip(":") for alarm in found.alarms} == {
         "group-relations-export.status.list",
