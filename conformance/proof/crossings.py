@@ -1,4 +1,4 @@
-"""Crossed faults: a fault that acts only from the second call on, only behind a refusal, or only in memory."""
+"""Crossed faults: a fault that acts from the second call on, behind a refusal, in memory, or on older rules only."""
 
 from __future__ import annotations
 
@@ -112,6 +112,31 @@ def _behind_a_refusal(pair: Pair, request: Request) -> Response:
     return right
 
 
+def _to_an_older_rule(pair: Pair, request: Request) -> Response:
+    number = request.path.get("approval_rule_id", "")
+    rules = pair.sound.approval_rules.rules
+    own = rules.get(int(number)) if number.isdecimal() else None
+    is_older = own is not None and any(one.id > own.id and one.home == own.home for one in rules.values())
+    return pair.wrongly(request) if is_older else pair.rightly(request)
+
+
+#: Requirements that a change of a rule has what was sent, as patterns.
+_ABOUT_CHANGES = (
+    "*rules.update.approvals-required",
+    "*rules.update.approvers-are-lists",
+    "*rules.update.group-ids*",
+    "*rules.update.groups-are-replaced",
+    "*rules.update.leaves-unsent",
+    "*rules.update.name",
+    "*rules.update.protected-branch-ids",
+    "*rules.update.stored",
+    "*rules.update.user-ids*",
+    "*rules.update.usernames",
+    "*rules.update.users-are-replaced",
+    "*rules.update.values",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Crossing:
     """One way to derive a fault from another one."""
@@ -125,9 +150,13 @@ class Crossing:
     seen_as: frozenset[str] = frozenset()
     """For which reasons the new faults may be seen; those of the original fault if there are none here."""
 
+    about: tuple[str, ...] = ()
+    """Patterns of requirements: it applies to faults that violate one of these; to all if there are none here."""
+
     def fits(self, fault: Fault) -> bool:
         """Tell whether a fault can be derived from this one; faults of schemas are never crossed."""
-        return fault.sort in {"written", "rule"} and (not self.of or reasons_for(fault) <= self.of)
+        is_meant = not self.about or is_one_of(fault.requirement, self.about)
+        return is_meant and fault.sort in {"written", "rule"} and (not self.of or reasons_for(fault) <= self.of)
 
     def leaves_out(self, fault: Fault) -> bool:
         """Tell whether the table leaves out a fault to which the crossing could be applied."""
@@ -162,6 +191,13 @@ CROSSINGS = (
         frozenset({"shows"}),
         _in_memory_only,
         frozenset({"shows"}),
+    ),
+    Crossing(
+        "to an older rule",
+        "So it does where a call names a rule, and a newer one is there beside it.",
+        frozenset(),
+        _to_an_older_rule,
+        about=_ABOUT_CHANGES,
     ),
 )
 

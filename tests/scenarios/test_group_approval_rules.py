@@ -256,9 +256,19 @@ def test_a_change_of_a_rule_leaves_the_others(admin_of_group: Caller, group_rule
     for rule, lists in zip((group_rule, other), approvers_by_turns(), strict=True):
         others = others_of(admin_of_group, group_rules, rule["id"])
         change = {"name": fresh_name(), "approvals_required": other_number(rule), **lists}
+        answer = admin_of_group.put(group_rules / rule["id"], change)
         with verifies("group-approval-rules.update.leaves-other-rules"):
-            admin_of_group.put(group_rules / rule["id"], change).given_served()
+            answer.given_served()
             must_stay(admin_of_group, group_rules, others)
+        stored = in_list(admin_of_group, group_rules, rule["id"])
+        with verifies("group-approval-rules.update.name", go_on=True):
+            stored.must_hold(name=change["name"])
+        with verifies("group-approval-rules.update.approvals-required", go_on=True):
+            stored.must_hold(approvals_required=change["approvals_required"])
+        with verifies("group-approval-rules.update.user-ids", go_on=True):
+            stored.must_name(users=lists["user_ids"])
+        with verifies("group-approval-rules.update.group-ids"):
+            stored.must_name(groups=lists["group_ids"])
 
 
 def test_users_and_groups_that_a_change_names_become_approvers_of_the_rule(

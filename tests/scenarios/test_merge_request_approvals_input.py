@@ -13,6 +13,7 @@ from conformance.suite.arrange.reviews import (
     approvers_named,
     approvers_of,
     created,
+    created_before_another,
     essences,
     fresh_name,
     merge_request_path,
@@ -54,7 +55,7 @@ def test_an_update_without_any_parameter_changes_nothing(
     maintainer: Caller,
     approver: Caller,
 ) -> None:
-    rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
+    rule = created_before_another(maintainer, merge_request_rules, user_ids=[user_id(approver)])
 
     def values() -> tuple[Any, Any]:
         found = maintainer.read(merge_request_rules / rule["id"])
@@ -116,7 +117,7 @@ def test_a_rule_stays_when_an_update_of_it_cannot_be_read(
     approver: Caller,
     second_approver: Caller,
 ) -> None:
-    rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
+    rule = created_before_another(maintainer, merge_request_rules, user_ids=[user_id(approver)])
     right: Body = {
         "name": fresh_name(),
         "approvals_required": 5,
@@ -174,7 +175,7 @@ def test_an_object_in_place_of_a_list_adds_no_approver_to_a_rule(
     second_approver: Caller,
     approver_group: Fixture,
 ) -> None:
-    rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
+    rule = created_before_another(maintainer, merge_request_rules, user_ids=[user_id(approver)])
     given(approvers_named(rule) == ([user_id(approver)], []), "the rule does not name just the approver")
     with verifies("merge-request-approvals.rules.update.approvers-are-lists"):
         for body in (
@@ -190,7 +191,7 @@ def test_an_object_in_place_of_usernames_adds_no_approver_to_a_rule(
     approver: Caller,
     second_approver: Caller,
 ) -> None:
-    rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
+    rule = created_before_another(maintainer, merge_request_rules, user_ids=[user_id(approver)])
     given(approvers_named(rule) == ([user_id(approver)], []), "the rule does not name just the approver")
     body = {"user_ids": [user_id(approver)], "usernames": {"username": username(second_approver)}, "group_ids": []}
     with verifies("merge-request-approvals.rules.update.usernames-are-a-list"):

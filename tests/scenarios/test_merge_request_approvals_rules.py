@@ -12,6 +12,7 @@ from conformance.suite.arrange.places import by_full_path
 from conformance.suite.arrange.reviews import (
     approvers_named,
     created,
+    created_before_another,
     created_named,
     endless_name,
     essence,
@@ -295,7 +296,7 @@ def test_an_update_changes_what_it_sends_and_keeps_the_other_value(
     maintainer: Caller,
     approver: Caller,
 ) -> None:
-    rule, name = created(maintainer, merge_request_rules, user_ids=[user_id(approver)]), name_of_digits()
+    rule, name = created_before_another(maintainer, merge_request_rules, user_ids=[user_id(approver)]), name_of_digits()
     names = update_alone(maintainer, merge_request_rules / rule["id"], {"name": name})
     counts = update_alone(maintainer, merge_request_rules / rule["id"], {"approvals_required": 5})
     with verifies("merge-request-approvals.rules.update.needs-no-parameter", go_on=True):
@@ -363,9 +364,7 @@ def test_an_update_replaces_the_approvers(
     """Somebody who stays although left out can still approve."""
     first, second = user_id(approver), user_id(second_approver)
     one, other = approver_group.id, second_approver_group.id
-    rule = created(maintainer, merge_request_rules, user_ids=[first], group_ids=[one])
-    with suppress(Unmet):  # an update may reach no other rule than the newest one
-        created(maintainer, merge_request_rules, user_ids=[second])
+    rule = created_before_another(maintainer, merge_request_rules, user_ids=[first], group_ids=[one])
     with verifies(
         "merge-request-approvals.rules.update.users-are-replaced",
         "merge-request-approvals.rules.update.groups-are-replaced",
@@ -390,7 +389,7 @@ def test_an_update_takes_approvers_by_username(
     project: Fixture,
 ) -> None:
     """Also by the path of the project, if that can be read: there the old users might remain."""
-    rule = created(maintainer, merge_request_rules)
+    rule = created_before_another(maintainer, merge_request_rules)
     change = {"user_ids": [user_id(approver)], "usernames": [username(second_approver)], "group_ids": []}
     named = named_otherwise(merge_request_rules, project, maintainer)
 
@@ -413,7 +412,7 @@ def test_groups_beside_usernames_are_those_of_the_rule(
 ) -> None:
     left_to_others()  # where usernames are refused, as perhaps before 15.8
     users = [user_id(approver)]
-    rule = created(maintainer, merge_request_rules, user_ids=users, group_ids=[approver_group.id])
+    rule = created_before_another(maintainer, merge_request_rules, user_ids=users, group_ids=[approver_group.id])
     for groups in ([second_approver_group.id], [approver_group.id]):
         change = {"user_ids": users, "usernames": [username(approver)], "group_ids": groups}
         answer = maintainer.put(merge_request_rules / rule["id"], change)
@@ -429,7 +428,7 @@ def test_what_becomes_of_approvers_that_an_update_does_not_name(
     approver_group: Fixture,
 ) -> None:
     named = {"user_ids": [user_id(approver)], "group_ids": [approver_group.id]}
-    rule = created(maintainer, merge_request_rules, **named)
+    rule = created_before_another(maintainer, merge_request_rules, **named)
     with verifies("merge-request-approvals.rules.update.accepts-remove-hidden-groups"):
         maintainer.put(merge_request_rules / rule["id"], {**named, "remove_hidden_groups": False}).must_be_served()
     with verifies("merge-request-approvals.rules.update.groups-are-replaced", go_on=True):
@@ -459,7 +458,9 @@ def test_an_update_may_remove_the_groups_that_its_caller_cannot_see(
 ) -> None:
     """Beside it, the rule has a group that everybody can see, if the profile gives one."""
     visible = [group.id for group in current_run().profile.fixtures.get("approver_group", ())[:1]]
-    rule = created(owner, merge_request_rules, user_ids=[user_id(approver)], group_ids=[*visible, hidden_group.id])
+    rule = created_before_another(
+        owner, merge_request_rules, user_ids=[user_id(approver)], group_ids=[*visible, hidden_group.id]
+    )
     known = owner.read(merge_request_rules / rule["id"])
     given(hidden_group.id in approvers_named(known)[1], "the owner does not see the group")
     seen, listed = maintainer.read(merge_request_rules / rule["id"]), maintainer.list(merge_request_rules)

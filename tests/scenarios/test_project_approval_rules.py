@@ -24,6 +24,7 @@ from conformance.suite.arrange.approval_rules import (
 )
 from conformance.suite.arrange.reviews import (
     created,
+    created_before_another,
     endless_name,
     fresh_name,
     must_be_created_unless_it_is_the_second,
@@ -329,7 +330,7 @@ def test_usernames_name_users_beside_those_named_by_number(
         none_by_name = maintainer.post(project_rules, body)
         if none_by_name.is_served:  # a service may refuse an empty list
             by_id(maintainer, project_rules, rule_in(none_by_name)["id"]).must_name(users=[first])
-    rule = created(maintainer, project_rules, user_ids=[second])
+    rule = created_before_another(maintainer, project_rules, user_ids=[second])
     # Another username may begin with this one: that user must not be added.
     sent = {"user_ids": [third], "usernames": [username(approver)], "group_ids": []}
     with verifies("project-approval-rules.versions.usernames", "project-approval-rules.update.usernames"):

@@ -25,6 +25,7 @@ from conformance.suite.arrange.reviews import (
     Rule,
     approvals_required,
     created,
+    created_before_another,
     fresh_name,
     naming_only,
     numbers,
@@ -158,7 +159,7 @@ def test_an_unknown_type_shows_in_no_rule(
 
 
 def test_another_type_in_a_change(maintainer: Caller, project_rules: Path) -> None:
-    rule = created(maintainer, project_rules, rule_type="regular")
+    rule = created_before_another(maintainer, project_rules, rule_type="regular")
     body: dict[str, Any] = {"name": rule.get("name"), "approvals_required": 1, **naming_only(maintainer)}
     answer = maintainer.put(project_rules / rule["id"], {**body, "rule_type": "any_approver"})
     left_to_others("project-approval-rules.update.answers-with-rule")  # if it is refused
@@ -195,7 +196,7 @@ def test_an_object_in_place_of_a_list_gives_a_new_rule_nothing(
 def test_an_object_in_place_of_a_list_adds_nothing_to_a_rule(
     unfit: Unfit, maintainer: Caller, approver: Caller, project_rules: Path
 ) -> None:
-    before = created(maintainer, project_rules, user_ids=[user_id(approver)])
+    before = created_before_another(maintainer, project_rules, user_ids=[user_id(approver)])
     valid = {"name": before.get("name"), "approvals_required": 1}
     maintainer.put(project_rules / before["id"], {**valid, **naming_only(approver)}).given_served()
     with verifies(unfit.update):
@@ -252,7 +253,7 @@ def test_what_is_no_truth_value_changes_no_rule(
     requirement: str, parameter: str, maintainer: Caller, approver: Caller, project_rules: Path
 ) -> None:
     """What is sent beside the value would change every other part of the rule."""
-    rule = created(maintainer, project_rules)
+    rule = created_before_another(maintainer, project_rules)
     given_owed(maintainer, parameter != FLAG or FLAG in rule, f"{FLAG}, which came with 15.3")
     body: dict[str, Any] = {"name": rule.get("name"), "approvals_required": 1, **naming_only(maintainer)}
     control = maintainer.put(project_rules / rule["id"], {**body, parameter: False})

@@ -294,6 +294,14 @@ def created_apart(writer: Caller, rules: Path, others: Path, **body: Any) -> Rul
     raise Unmet(Reason.PRECONDITION, f"{others} has a rule of its own with the number {rule['id']}")
 
 
+def created_before_another(writer: Caller, rules: Path, **body: Any) -> Rule:
+    """Create a rule, and then another one, if the target does: a call may reach no other rule than the newest one."""
+    rule = created(writer, rules, **body)
+    with suppress(Unmet):
+        created(writer, rules, **body)
+    return rule
+
+
 def created_named(writer: Caller, rules: Path, name: str, **body: Any) -> Rule:
     """Create a rule with the name of one elsewhere, or with a name of its own if that is refused."""
     with suppress(Unmet):
