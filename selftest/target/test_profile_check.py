@@ -281,7 +281,7 @@ def test_if_nothing_may_be_written_the_check_only_reads_and_says_so(
         assert checked.code == code, checked.text
         assert ("nothing was tried by writing" in checked.out) is not disposable
         assert ("fixtures.integrations[0].slug  contradicted" in checked.out) is disposable
-        unknown = checked.out.partition("Nothing was found out about: ")[2]
+        unknown = checked.out.partition("Only a run can show whether these parts of the profile are right: ")[2]
         assert ("token_integration" in unknown) is not disposable
         assert "installed_chat_app_integration" in unknown
 
