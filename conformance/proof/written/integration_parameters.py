@@ -139,17 +139,14 @@ def refuses_and_stores(name: str, value: bool) -> Apply:
     return breaks
 
 
-def ignores(name: str) -> Apply:
-    """Accept a parameter, but never store it."""
+def ignores(name: str, *, only_in: str = "") -> Apply:
+    """Accept a parameter, but never store it; `only_in` names the one integration that does so."""
 
-    def breaks(service: Service) -> None:
-        afterwards(
-            service.integrations,
-            "read",
-            lambda values, *_: {other: value for other, value in values.items() if other != name},
-        )
+    def stored(values: Any, kind: Any, _: object) -> Any:
+        is_meant = only_in in ("", kind.slug)
+        return {other: value for other, value in values.items() if other != name} if is_meant else None
 
-    return breaks
+    return lambda service: afterwards(service.integrations, "read", stored)
 
 
 for _name, _requirement in _ALL.items():
@@ -179,6 +176,13 @@ for _name, _requirement in {
     "note_channel": "integrations.parameters.event-channels.text",
 }.items():
     registered(ignores(_name), f"{_name}_is_passed_over", _requirement)
+for _name, _requirement in {
+    "push_events": "integrations.parameters.event-flags.boolean",
+    "note_events": "integrations.parameters.event-flags.boolean",
+    "channel": _ALL["channel"],
+    "note_channel": "integrations.parameters.event-channels.text",
+}.items():
+    registered(ignores(_name, only_in="mattermost"), f"{_name}_is_passed_over_by_mattermost", _requirement)
 
 
 # -- required settings -------------------------------------------------------------------------------------------------
