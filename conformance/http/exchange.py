@@ -92,6 +92,11 @@ class Call:
         return f"{self.method} {self.path}"
 
     @property
+    def caller(self) -> str:
+        """The name of the actor; `anonymous` without one."""
+        return self.actor.name if self.actor else "anonymous"
+
+    @property
     def target(self) -> str:
         """Path and query as sent. A blank is %20: not every service reads a plus sign as one."""
         wanted = [

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.http.client import Client
+from conformance.http.exchange import READING
 from conformance.results.plan import left_out_by
 from conformance.results.record import ItemSeen, ItemState, Outcome, Reason, TestEnd, TestOutcome
 from conformance.schema.response_validator import ResponseValidator
@@ -29,7 +30,7 @@ from conformance.suite.served_reads import ServedReads
 from conformance.suite.shown_records import ShownRecords
 from conformance.suite.version_traces import VersionTraces
 from conformance.suite.waits import Waits
-from conformance.suite.writes import READING, FirstExports, Writes
+from conformance.suite.writes import FirstExports, Writes
 from conformance.target.ownership import Ownership
 from conformance.target.stand_ins import Elsewhere, stand_ins
 

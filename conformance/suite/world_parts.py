@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
 from conformance.http.bodies import ABSENT
+from conformance.http.exchange import READING
 from conformance.results.text import as_json
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import LONGEST_PAGE, Caller
 from conformance.suite.per_run import PerRun
 from conformance.suite.shown_records import values_under
 from conformance.suite.steady import of_the_contract
-from conformance.suite.writes import READING
 from conformance.target.spots import Spot, Spots, ordered, spot_of, value_at, where
 
 if TYPE_CHECKING:

@@ -124,7 +124,7 @@ class Answer:
         if beside is not None and not beside.is_served:
             beside.given_there()
             raise beside.unserved(
-                f"the same call was not served for {beside.actor} either "
+                f"the same call was not served for {beside.exchange.call.caller} either "
                 f"({beside.exchange.problem or f'status {beside.exchange.status}'}), so a refusal proves nothing"
             )
         is_nobody = self.exchange.call.actor not in current_run().profile.actors.values()
@@ -216,13 +216,8 @@ class Answer:
         _require_number_to_be_taken(self.exchange)
         current_run().absences.require_answer(self.exchange)
 
-    @property
-    def actor(self) -> str:
-        """Who called."""
-        return self.exchange.call.actor.name if self.exchange.call.actor else "anonymous"
-
     def _what(self) -> str:
-        return f"{self.exchange.call.method} {self.exchange.call.target} by {self.actor}"
+        return f"{self.exchange.call.method} {self.exchange.call.target} by {self.exchange.call.caller}"
 
     def _shown(self) -> str:
         text = beginning(self.exchange.body[:_LONGEST_BODY].decode("utf-8", "replace"), _SHOWN_BODY)
