@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from conformance.http.bodies import json_in
+from conformance.http.bodies import is_same, json_in
 from conformance.http.redaction import beginning
 from conformance.results.record import Reason
 from conformance.results.text import as_json
@@ -167,9 +167,13 @@ def own_rule_put_back(caller: Caller, rules: Path) -> Iterator[Rule]:
     try:
         yield found
     finally:
-        values = {name: before[name] for name in ("name", "approvals_required")}
-        lists = {"user_ids": before["users"], "group_ids": before["groups"]}
-        caller.put(rules / found["id"], {**values, **lists})
+        _put_back(caller, rules / found["id"], before)
+
+
+def _put_back(writer: Caller, rule: Path, before: dict[str, Any]) -> None:
+    """Give a rule the content again that `essence` or `standing` returned."""
+    values = {name: before[name] for name in ("name", "approvals_required")}
+    writer.put(rule, {**values, "user_ids": before["users"], "group_ids": before["groups"]})
 
 
 def attempt(caller: Caller, rules: Path, **more: object) -> tuple[Answer, list[Rule]]:
@@ -327,7 +331,7 @@ class Reading:
         """Expect these values."""
         self._expect(
             ", ".join(f"{name} = {as_json(value)}" for name, value in values.items()),
-            lambda rule: all(_is(rule.get(name), value) for name, value in values.items()),
+            lambda rule: all(is_same(rule.get(name), value) for name, value in values.items()),
             tuple(values),
         )
 
@@ -417,10 +421,6 @@ def _object(answer: Answer) -> Rule | None:
     return body if isinstance(body, dict) else None
 
 
-def _is(found: Any, wanted: Any) -> bool:
-    return bool(found == wanted) and isinstance(found, bool) == isinstance(wanted, bool)
-
-
 def _compare(rule: Rule, ids: Mapping[str, Collection[int]], relation: Callable[[set[int], list[int]], bool]) -> bool:
     found = {name: numbers(rule, name) for name in ids}
     return all(shown is not None and relation(set(ids[name]), shown) for name, shown in found.items())
@@ -490,8 +490,7 @@ def leaves_nobody(writer: Caller, rule: Path, change: Mapping[str, Any], answer:
     emptied = writer.put(rule, {**change, "user_ids": [], "group_ids": []})
     for before in (content for one, content in known if emptied.is_served and str(one) == number):
         # It was refused for another reason, such as a number that its approvers do not reach: they have to stay.
-        values = {name: before[name] for name in ("name", "approvals_required")}
-        writer.put(rule, {**values, "user_ids": before["users"], "group_ids": before["groups"]})
+        _put_back(writer, rule, before)
     return emptied.exchange.is_refusal
 
 

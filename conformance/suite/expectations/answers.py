@@ -7,7 +7,7 @@ from http import HTTPStatus
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Self
 
-from conformance.http.bodies import ABSENT, object_in, parsed
+from conformance.http.bodies import ABSENT, is_same, object_in, parsed
 from conformance.http.redaction import beginning
 from conformance.results.record import Reason
 from conformance.results.text import as_json
@@ -165,7 +165,7 @@ class Answer:
             raise Violation("a JSON object", self._shown(), self.exchange)
         for name, wanted in values.items():
             found = body.get(name, ABSENT)
-            if found is ABSENT or found != wanted or isinstance(found, bool) != isinstance(wanted, bool):
+            if not is_same(found, wanted):
                 shown = "nothing" if found is ABSENT else as_json(found)
                 raise Violation(f"{name} = {as_json(wanted)}", f"{name} = {shown}", self.exchange)
         return self
