@@ -28,7 +28,6 @@ RECORD = ""
 _PAGE_LENGTHS = (100, 10)
 _MOST_PAGES = 50
 _ALL = "*"
-_LONGEST_NUMBER = 18  # digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +150,7 @@ class States:
         return self.client.send(actor, "GET", path, query=query) if answer.is_broken else answer
 
     def _state(self, actor: Actor, thing: Thing, body: Any) -> State | None:
-        part, body = thing.part, _numbered(body)
+        part = thing.part
         if part.within is not None:
             body = body.get(part.within) if isinstance(body, dict) else None
         if part.by is None:
@@ -203,17 +202,6 @@ class States:
 
 def _json(exchange: Exchange) -> Any:
     return exchange.served_json if exchange.status == HTTPStatus.OK else None
-
-
-def _numbered(body: Any) -> Any:
-    """Return JSON with ids as numbers, where a half-built service writes them as texts: as such nobody finds them."""
-    if isinstance(body, list):
-        return [_numbered(entry) for entry in body]
-    if not isinstance(body, dict):
-        return body
-    is_text = isinstance(body.get("id"), str) and body["id"].isdecimal() and len(body["id"]) <= _LONGEST_NUMBER
-    own = {"id": int(body["id"])} if is_text else {}
-    return {name: _numbered(value) for name, value in body.items()} | own
 
 
 def _values(restored: Restored, body: dict[str, Any]) -> dict[str, Any]:

@@ -265,7 +265,7 @@ _PARAMETERS_OF_SOME = {
 def features_from(found: Mapping[str, dict[str, Any]], refused: Container[str] = ()) -> dict[str, bool]:
     """Return the features that the descriptions, by slug, prove or disprove.
 
-    The features that `unclear` names are left out.
+    The kinds in `refused` are there, although nothing describes them.
     """
     kinds = [kind for kind in catalogue() if kind.slug in found or kind.slug in refused]
     # A kind of integrations may have its fixture from another one.

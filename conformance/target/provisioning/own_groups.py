@@ -19,7 +19,7 @@ from conformance.target.names import CHECKED, LEAVING
 from conformance.target.profile import Fixture
 from conformance.target.provisioning import PREFIX
 from conformance.target.provisioning.blueprint import MARK, is_ours
-from conformance.target.provisioning.calls import Calls, Entry, RefusedError, Wanted, segment
+from conformance.target.provisioning.calls import REFUSED, Calls, Entry, RefusedError, Wanted, segment
 from conformance.target.provisioning.sweep import delete_group, is_marked
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ NEEDING = frozenset({LEAVING, "project-approval-rules", "merge-request-approvals
 _APPROVERS = {"user_ids": ("approver", "second_approver"), "group_ids": ("approver_group", "second_approver_group")}
 _SHOWN_AS = {"user_ids": "users", "group_ids": "groups"}
 #: Statuses for a group that does not exist, or that the caller may not see.
-_NOT_THERE = frozenset(range(400, 500)) - {401, 408, 425, 429}
+_NOT_THERE = REFUSED - {401}
 #: How many groups are searched for those of earlier runs on a target without a search.
 _MOST_LOOKED_AT = 1000
 
