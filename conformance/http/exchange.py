@@ -27,6 +27,8 @@ _SPEAKS_OF_READING_ONLY = re.compile(rb"read-only (instance|mode)|maintenance mo
 #: From here on, statuses are not defined by HTTP but by makers of gateways.
 _BEYOND_HTTP = 520
 
+_NUMBER = re.compile("[0-9]+")
+
 #: A parameter with a tuple of values is sent once for each.
 Query = Mapping[str, str | int | bool | tuple[str, ...] | None]
 
@@ -90,6 +92,11 @@ class Call:
     def label(self) -> str:
         """Method and path, such as `GET /projects/1`."""
         return f"{self.method} {self.path}"
+
+    @property
+    def kind(self) -> str:
+        """The label with each number as 0: the same code of a service probably answers all calls of a kind."""
+        return _NUMBER.sub("0", self.label)
 
     @property
     def caller(self) -> str:

@@ -277,10 +277,10 @@ def _never_asked(call: Call) -> Call:
 
 
 def _kind(exchange: Exchange) -> str:
-    """Return a key for answers that the same code of the service probably gives: all numbers in a path count as equal.
+    """Return a key for answers that the same code of the service probably gives.
 
     Error pages come from the framework of a service, and are alike for all of its paths.
     """
     if exchange.is_page and (exchange.status or 0) >= HTTPStatus.BAD_REQUEST:
         return f"page with {exchange.status}"
-    return f"{exchange.status} {exchange.call.method} {re.sub('[0-9]+', '0', exchange.call.path)}"
+    return f"{exchange.status} {exchange.call.kind}"
