@@ -24,7 +24,7 @@ from conformance.http.exchange import NOT_THERE, READING
 from conformance.http.redaction import REDACTION, is_short
 from conformance.target.provisioning.own_groups import OwnGroup
 from conformance.target.spots import Spot, where
-from conformance.target.states import State, States, Thing
+from conformance.target.states import States, Thing, Values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -354,7 +354,7 @@ class Content:
                 _write_whole(file, json.dumps(line).encode() + b"\n")
             os.fsync(file.fileno())
 
-    def state(self, line: Mapping[str, Any]) -> tuple[Spot, State]:
+    def state(self, line: Mapping[str, Any]) -> tuple[Spot, Values]:
         """Return where something was, and its state."""
         return _spot(line), {key: dict(values) for key, values in line["state"]}
 

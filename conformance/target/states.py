@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from conformance.target.profile import Actor, Profile
 
 #: Values of parameters by the key of an entry, or by RECORD for a part without entries.
-State = dict[Any, dict[str, Any]]
+Values = dict[Any, dict[str, Any]]
 RECORD = ""
 #: A service may shorten pages to any length, or refuse long ones.
 _PAGE_LENGTHS = (100, 10)
@@ -98,7 +98,7 @@ class States:
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
-    def read(self, thing: Thing, first: str | None = None) -> tuple[str, State] | None:
+    def read(self, thing: Thing, first: str | None = None) -> tuple[str, Values] | None:
         """Return the state of a thing, and the first actor who could read it; None when nobody could."""
         operation = self.operation(thing.part.operation)
         for actor in self.actors(thing, first) if operation else ():
@@ -149,7 +149,7 @@ class States:
         answer = self.client.send(actor, "GET", path, query=query)
         return self.client.send(actor, "GET", path, query=query) if answer.is_broken else answer
 
-    def _state(self, actor: Actor, thing: Thing, body: Any) -> State | None:
+    def _state(self, actor: Actor, thing: Thing, body: Any) -> Values | None:
         part = thing.part
         if part.within is not None:
             body = body.get(part.within) if isinstance(body, dict) else None
@@ -157,7 +157,7 @@ class States:
             return {RECORD: _values(thing.restored, body)} if isinstance(body, dict) else None
         if not isinstance(body, list):
             return None
-        found: State = {}
+        found: Values = {}
         for entry in body:
             key = value_at(entry, part.by)
             if not isinstance(key, int | str) or entry.get("active") is False:
