@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 # Control characters, marks that reorder text on the screen, and code points that are no characters. XML forbids most
 # of them, a terminal obeys some, and the others make a line look like what it is not.
@@ -41,6 +41,11 @@ def as_json(value: object) -> str:
         return json.dumps(value, ensure_ascii=False, default=_plain)
     except TypeError:  # a key that JSON has not
         return str(value)
+
+
+def each_as_json(values: Mapping[str, object]) -> str:
+    """Return named values for messages, such as `name = "one", id = 1`."""
+    return ", ".join(f"{name} = {as_json(value)}" for name, value in values.items())
 
 
 def _plain(value: object) -> object:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from conformance.http.bodies import is_same, json_in
 from conformance.http.redaction import beginning
 from conformance.results.record import Reason
-from conformance.results.text import as_json
+from conformance.results.text import as_json, each_as_json
 from conformance.suite.arrange.reviews import (
     Rule,
     created,
@@ -330,7 +330,7 @@ class Reading:
     def must_hold(self, **values: Any) -> None:
         """Expect these values."""
         self._expect(
-            ", ".join(f"{name} = {as_json(value)}" for name, value in values.items()),
+            each_as_json(values),
             lambda rule: all(is_same(rule.get(name), value) for name, value in values.items()),
             tuple(values),
         )
@@ -434,7 +434,7 @@ def _shown(rule: Rule | None, names: tuple[str, ...]) -> str:
     if rule is None:
         return "no such rule"
     told = {name: shown if (shown := numbers(rule, name)) is not None else rule.get(name, "nothing") for name in names}
-    return ", ".join(f"{name} = {as_json(value)}" for name, value in told.items())
+    return each_as_json(told)
 
 
 def _brief(value: Any) -> str:
