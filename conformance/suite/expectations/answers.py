@@ -83,7 +83,7 @@ class Answer:
     def json(self) -> Any:
         """The body as JSON; a violation when it is no JSON, or when the status says that nobody was served."""
         looked()
-        if not 200 <= self.status < 300:  # noqa: PLR2004 - HTTP's own numbers
+        if not self.is_served:
             raise Violation("any 2xx", f"status {self.status}", self.exchange)
         try:
             return parsed(self.exchange.body)
@@ -101,7 +101,7 @@ class Answer:
     def must_be_served(self) -> Self:
         """Expect any 2xx."""
         looked()
-        if not 200 <= self.status < 300:  # noqa: PLR2004 - HTTP's own numbers
+        if not self.is_served:
             self.given_there()
             raise Violation("any 2xx", f"status {self.status}", self.exchange)
         return self

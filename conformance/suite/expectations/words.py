@@ -245,11 +245,8 @@ def unchanged(read: Callable[[], Any], what: str) -> Iterator[None]:
     """Expect that two reads, before and after, are the same; inconclusive when one of them failed."""
     before = read()
     yield
-    looked()
     current_run().known_reads.forget()
-    after = read()
-    if after != before:
-        raise Violation.of_change(what, before, after, *suspects())
+    must_be_as_before(what, before, read())
 
 
 def must_settle(holds: Callable[[], bool], expected: str, actual: Callable[[], str], *, within: float = 0) -> None:
