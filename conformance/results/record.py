@@ -118,6 +118,11 @@ class Evidence:
     curl: str
     """A command that repeats the call; tokens are `$TOKEN_<ACTOR>`."""
 
+    @property
+    def is_read(self) -> bool:
+        """Whether the call changes nothing."""
+        return self.request.startswith(("GET ", "HEAD "))
+
 
 @dataclass(frozen=True, slots=True)
 class Check:

@@ -303,7 +303,7 @@ def _confirmed(first: _Attempt, second: _Attempt, between: _Attempt | None = Non
 
 def _is_wrongly_served_write(check: Check) -> bool:
     """Tell whether a check failed because a write was served with a wrong status; a page may be of a gateway."""
-    if not check.evidence or check.evidence[-1].request.startswith(("GET ", "HEAD ")):
+    if not check.evidence or check.evidence[-1].is_read:
         return False
     if (check.evidence[-1].response_body or "").lstrip().startswith("<"):
         return False
