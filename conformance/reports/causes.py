@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from conformance.http.bodies import json_in
 from conformance.results.grouping import grouped
 from conformance.results.record import Reason
 from conformance.results.text import in_brief, one_line
@@ -113,10 +113,7 @@ def _envelope(check: Check) -> str:
     if check.place is None or "/" in name or not check.evidence:
         return ""
     answer = check.evidence[-1]
-    try:
-        body = json.loads(answer.response_body or "")
-    except (ValueError, RecursionError):
-        return ""
+    body = json_in(answer.response_body)
     if not isinstance(body, dict) or name in body or len(body) > 1 or answer.status not in _SERVED:
         return ""
     wrapped = next(iter(body.items()), None)
