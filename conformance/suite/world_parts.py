@@ -117,7 +117,7 @@ def world_parts(kind: Part, profile: Profile, readings: Mapping[WorldPart, Readi
 def first_reading(part: WorldPart) -> Reading | None:
     """Read a part as the first actor who is served, by its operation or an older name of it."""
     run = current_run()
-    readers = [Caller(run, run.profile.actors[name]) for name in part.kind.readers if name in run.profile.actors]
+    readers = [Caller(run, actor) for actor in run.profile.known_actors(*part.kind.readers)]
     for operation in operations_reading(part.kind):
         if operation.feature is not None and not run.profile.declares(operation.feature):
             continue

@@ -179,6 +179,10 @@ class Profile:
         world = self.worlds[number - 1]
         return replace(self, actors={**self.actors, **world.actors}, fixtures=world.fixtures)
 
+    def known_actors(self, *names: str) -> list[Actor]:
+        """Return those of these actors that the profile has, in this order and each once."""
+        return [self.actors[name] for name in dict.fromkeys(names) if name in self.actors]
+
     def first(self, name: str) -> Fixture | None:
         """Return the first fixture of a name; None when there is none."""
         return next(iter(self.fixtures.get(name, ())), None)

@@ -93,8 +93,7 @@ class States:
 
     def actors(self, thing: Thing, first: str | None = None) -> list[Actor]:
         """Return the actors who may read and write a thing, with `first` at the beginning."""
-        names = dict.fromkeys([*([first] if first else []), *thing.part.readers])
-        return [self.profile.actors[name] for name in names if name in self.profile.actors]
+        return self.profile.known_actors(first or "", *thing.part.readers)
 
     # -- reading -------------------------------------------------------------------------------------------------------
 

@@ -293,7 +293,7 @@ def named_by_profile(place: Place, keeper: str, *, branches: bool = False) -> di
 def approvers_by_turns() -> list[dict[str, list[int]]]:
     """Return lists of approvers for two changes: one user and one group each, and others the second time."""
     profile, both = current_run().profile, ("approver", "second_approver")
-    people = [who.id for name in both if (who := profile.actors.get(name)) is not None and who.id is not None]
+    people = [actor.id for actor in profile.known_actors(*both) if actor.id is not None]
     groups = [one.id for name in both for one in profile.fixtures.get(f"{name}_group", ())[:1]]
     named = {"user_ids": people, "group_ids": groups}
     return [{name: [ids[turn]] for name, ids in named.items() if len(ids) == len(both)} for turn in (0, 1)]

@@ -83,8 +83,8 @@ class OwnGroups:
             return False
         self._trouble, first = trouble, self._made["rules_group"]
         with suppress(TargetError):
-            actors = [self.around.actors[name] for name in ("owner", "admin") if name in self.around.actors]
-            answers = [self.calls.get(actor.token, f"/groups/{first['id']}") for actor in actors]
+            asking = self.around.known_actors("owner", "admin")
+            answers = [self.calls.get(actor.token, f"/groups/{first['id']}") for actor in asking]
             return all(
                 answer.status in _NOT_THERE or (answer.is_served and answer.entry.get("full_path") != first["path"])
                 for answer in answers
@@ -276,7 +276,7 @@ def removed(calls: Calls, profile: Profile, group: OwnGroup) -> str | None:
     A group that the target will delete later by itself counts as removed. Raise TargetError when no answer comes.
     """
     problem: str | None = "the profile has nobody who could remove it"
-    for actor in (profile.actors[name] for name in ("owner", "admin") if name in profile.actors):
+    for actor in profile.known_actors("owner", "admin"):
         place = f"/groups/{group.number or segment(group.path)}"
         answer = calls.get(actor.token, place)
         if answer.status is None:
