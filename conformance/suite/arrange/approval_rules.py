@@ -313,7 +313,7 @@ def a_rule_that_names_approvers(writer: Caller, project: Fixture) -> Iterator[No
 
 
 @dataclass(frozen=True)
-class Reading:
+class RuleShown:
     """A rule as somebody reads it; it is read again while the target may need time to settle."""
 
     where: str
@@ -363,7 +363,7 @@ class Reading:
         must_settle(looks_right, f"{self.where}: {expected}", lambda: _shown(seen[-1], names))
 
 
-def by_id(reader: Caller, rules: Path, number: int) -> Reading:
+def by_id(reader: Caller, rules: Path, number: int) -> RuleShown:
     """Read a rule by its number; inconclusive where that answers neither with something nor that there is nothing."""
 
     def read() -> Rule | None:
@@ -373,23 +373,23 @@ def by_id(reader: Caller, rules: Path, number: int) -> Reading:
         reader.list(rules)  # where rules cannot be read at all, it says nothing about this one
         return None
 
-    return Reading(f"the rule read by {reader.name}", read)
+    return RuleShown(f"the rule read by {reader.name}", read)
 
 
-def in_list(reader: Caller, rules: Path, number: int) -> Reading:
+def in_list(reader: Caller, rules: Path, number: int) -> RuleShown:
     """Read a rule from the list of its group or project."""
 
     def read() -> Rule | None:
         found = reader.list(rules).having(id=number)
         return dict(found[0]) if len(found) == 1 else None
 
-    return Reading(f"the rule in the list read by {reader.name}", read)
+    return RuleShown(f"the rule in the list read by {reader.name}", read)
 
 
-def in_answer(answer: Answer) -> Reading:
+def in_answer(answer: Answer) -> RuleShown:
     """Read the rule that a call was answered with; the call must have been served."""
     answer.given_served()
-    return Reading("the rule in the answer", lambda: _object(answer))
+    return RuleShown("the rule in the answer", lambda: _object(answer))
 
 
 def page_length(entries: int) -> int:
