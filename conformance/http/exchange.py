@@ -251,6 +251,11 @@ class Exchange:
         return json_in(self.body) is None and self.body.strip() != b"null"
 
     @property
+    def is_redirect(self) -> bool:
+        """Whether the call was led elsewhere, with any 3xx."""
+        return self.status is not None and 300 <= self.status < 400  # noqa: PLR2004 - see above
+
+    @property
     def is_refusal(self) -> bool:
         """Whether the call was refused with a 4xx other than 429."""
         return self.status is not None and 400 <= self.status < 500 and self.status != HTTPStatus.TOO_MANY_REQUESTS  # noqa: PLR2004

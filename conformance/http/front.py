@@ -233,11 +233,10 @@ class Front:
 
 def may_be_in_front(exchange: Exchange) -> bool:
     """Tell whether an answer is an HTML page, or redirects a caller with a token: a service rarely does that."""
-    call, status = exchange.call, exchange.status
-    if status is None or call.is_elsewhere:
+    call = exchange.call
+    if exchange.status is None or call.is_elsewhere:
         return False
-    is_led_elsewhere = HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST
-    return exchange.is_page or (is_led_elsewhere and call.actor is not None)
+    return exchange.is_page or (exchange.is_redirect and call.actor is not None)
 
 
 def _is_plain_not_found(exchange: Exchange) -> bool:

@@ -128,8 +128,7 @@ class Answer:
                 f"({beside.exchange.problem or f'status {beside.exchange.status}'}), so a refusal proves nothing"
             )
         is_nobody = self.exchange.call.actor not in current_run().profile.actors.values()
-        redirected = is_nobody and 300 <= self.status < 400  # noqa: PLR2004 - HTTP's own numbers
-        if not (400 <= self.status < 500 or redirected):  # noqa: PLR2004
+        if not (self.exchange.is_refusal or (is_nobody and self.exchange.is_redirect)):
             raise Violation("a refusal (any 4xx)", f"status {self.status}", self.exchange)
         return self
 
