@@ -53,7 +53,7 @@ class UsageError(ConformanceError):
 
 
 @contextmanager
-def usable(complaint: str, advice: str = "") -> Iterator[None]:
+def or_usage_error(complaint: str, advice: str = "") -> Iterator[None]:
     """Within the context, let a file that cannot be read or written raise UsageError: complaint, reason and advice."""
     try:
         yield

@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from conformance.cli.parameters import PLACE, Number, refuse_beside
 from conformance.cli.stopping import told_when_stopped
 from conformance.contract.yaml_files import read_text, read_yaml
-from conformance.errors import ExitCode, TargetError, UsageError, usable
+from conformance.errors import ExitCode, TargetError, UsageError, or_usage_error
 from conformance.http.client import Client
 from conformance.http.redaction import keep_in
 from conformance.http.settings import AT_ONCE, ClientSettings, without_userinfo
@@ -322,7 +322,7 @@ def _in_lines(seconds_between: float) -> Tell:
 def write_profile(file: Path, data: Data, secrets: str) -> None:
     """Write a profile; raise UsageError when the file cannot be written."""
     text = yaml.safe_dump(data, sort_keys=False, width=110, allow_unicode=True)
-    with usable(f"Cannot write the profile {file}"):
+    with or_usage_error(f"Cannot write the profile {file}"):
         write_whole(file, _HEADING.format(secrets=secrets, name=file.name) + text)
 
 

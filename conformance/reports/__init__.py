@@ -10,7 +10,7 @@ from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from conformance.errors import ReportError, UsageError, usable
+from conformance.errors import ReportError, UsageError, or_usage_error
 from conformance.reports import allure, attestation, compliance, ctrf, earl, html, json_report, junit, markdown, small
 from conformance.reports.facts import Facts
 from conformance.results.recorder import require_alone
@@ -217,6 +217,6 @@ def _write(form: Format, texts: Files, folder: Path) -> Mapping[str, str]:
 
 def write_text(file: Path, text: str) -> None:
     """Write a page, and create its folder; raise UsageError when that is not possible."""
-    with usable(f"Cannot write {file}", "Name a file with --out."):
+    with or_usage_error(f"Cannot write {file}", "Name a file with --out."):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text.encode("utf-8", "backslashreplace"))

@@ -9,7 +9,7 @@ from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TextIO
 
-from conformance.errors import UsageError, usable
+from conformance.errors import UsageError, or_usage_error
 from conformance.results.record import (
     RECORD_FORM,
     AccessRule,
@@ -72,7 +72,7 @@ def read_record(file: Path) -> RunRecord:
     Raise UsageError when the file cannot be read, is no record, has a form unknown to this version, or contradicts
     itself because lines were changed, added or removed after it had been closed.
     """
-    with usable(f"Cannot read {file}"), file.open(encoding="utf-8", errors="replace", newline="") as stream:
+    with or_usage_error(f"Cannot read {file}"), file.open(encoding="utf-8", errors="replace", newline="") as stream:
         return parse(_lines(stream, str(file)), str(file))
 
 

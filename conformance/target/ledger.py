@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
-from conformance.errors import UsageError, usable
+from conformance.errors import UsageError, or_usage_error
 from conformance.http.bodies import object_in
 from conformance.http.client import RequestsSpentError
 from conformance.http.exchange import NOT_THERE, READING
@@ -314,7 +314,7 @@ class Content:
 
         Raise UsageError when it is no ledger, cannot be read, or names a secret that the profile does not have.
         """
-        with usable(f"Cannot read {file}"):
+        with or_usage_error(f"Cannot read {file}"):
             texts = file.read_bytes().splitlines()
         read = [_line(text) for text in texts]
         lines = [line if secrets is None else _unmasked(line, secrets) for line in read if line is not None]

@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from conformance.errors import UsageError, usable
+from conformance.errors import UsageError, or_usage_error
 from conformance.http.redaction import keep_in
 from conformance.target.profile_file import secrets_in
 
@@ -130,11 +130,11 @@ class MadeFile(Made):
         super().__init__()
         self._base_url = base_url
         self.file, self._is_new = file, not file.exists()
-        with usable(f"Cannot write the list of what is made to {file}"):
+        with or_usage_error(f"Cannot write the list of what is made to {file}"):
             self._stream = file.open("a", encoding="utf-8")
 
     def _write(self, entry: Mapping[str, str]) -> None:
-        with usable(f"Cannot write the list of what is made to {self.file}"):
+        with or_usage_error(f"Cannot write the list of what is made to {self.file}"):
             self._stream.write(json.dumps({**entry, "target": self._base_url}) + "\n")
             self._stream.flush()
             os.fsync(self._stream.fileno())
