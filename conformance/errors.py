@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from enum import IntEnum
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class ExitCode(IntEnum):
@@ -46,6 +50,15 @@ class UsageError(ConformanceError):
     """The call, the profile or a file given by the operator is wrong."""
 
     exit_code = ExitCode.USAGE
+
+
+@contextmanager
+def or_usage_error(complaint: str, advice: str = "") -> Iterator[None]:
+    """Within the context, let a file that cannot be read or written raise UsageError: complaint, reason and advice."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{complaint}: {error.strerror or error}. {advice}".rstrip()) from error
 
 
 class TargetError(ConformanceError):

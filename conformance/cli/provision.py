@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from conformance.cli.parameters import PLACE, Number, refuse_beside
 from conformance.cli.stopping import told_when_stopped
 from conformance.contract.yaml_files import read_text, read_yaml
-from conformance.errors import ExitCode, TargetError, UsageError
+from conformance.errors import ExitCode, TargetError, UsageError, or_usage_error
 from conformance.http.client import Client
 from conformance.http.redaction import keep_in
 from conformance.http.settings import AT_ONCE, ClientSettings, without_userinfo
@@ -204,7 +204,7 @@ def _words(program: str) -> list[str]:
     try:
         words = shlex.split(program)
     except ValueError as error:
-        raise UsageError(f"--with {program}: {getattr(error, 'strerror', None) or error}.") from error
+        raise UsageError(f"--with {program}: {error}.") from error
     if not words:
         raise UsageError("--with must name a program.")
     return words
@@ -322,10 +322,8 @@ def _in_lines(seconds_between: float) -> Tell:
 def write_profile(file: Path, data: Data, secrets: str) -> None:
     """Write a profile; raise UsageError when the file cannot be written."""
     text = yaml.safe_dump(data, sort_keys=False, width=110, allow_unicode=True)
-    try:
+    with or_usage_error(f"Cannot write the profile {file}"):
         write_whole(file, _HEADING.format(secrets=secrets, name=file.name) + text)
-    except OSError as error:
-        raise UsageError(f"Cannot write the profile {file}: {error.strerror or error}.") from error
 
 
 def _say_what_is_lacking(features: Mapping[str, bool]) -> None:

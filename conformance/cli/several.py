@@ -25,7 +25,7 @@ from conformance.reports.facts import Facts
 from conformance.results.trust import trusted_record
 from conformance.runner.precautions import when_terminated
 from conformance.target import load_profile
-from conformance.target.apart import changed_places
+from conformance.target.profile import changed_places
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
 from conformance.contract.folders import SCHEMA_FOLDER
-from conformance.errors import ContractError, UsageError
+from conformance.errors import ContractError, UsageError, or_usage_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -107,9 +107,8 @@ def read_text(file: Path, what: str = "", advice: str = "") -> str:
     """
     name = f"{what} {file}".strip()
     try:
-        return file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"Cannot read {name}: {error.strerror or error}. {advice}".rstrip()) from error
+        with or_usage_error(f"Cannot read {name}", advice):
+            return file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(f"Cannot read {name}: it is not UTF-8 text, {error.reason} at byte {error.start}.") from error
 

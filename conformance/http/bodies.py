@@ -98,6 +98,11 @@ def listed_in(value: Any) -> list[Any] | None:
     return [] if value is None else value if isinstance(value, list) else None
 
 
+def is_same(one: Any, other: Any) -> bool:
+    """Tell whether two JSON values are the same; unlike in Python, `true` is not 1."""
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
 def records_of(value: Any) -> list[dict[str, Any]]:
     """Return the objects of a JSON array, or the one object that the value is."""
     return [entry for entry in (value if isinstance(value, list) else [value]) if isinstance(entry, dict)]

@@ -23,7 +23,7 @@ from conformance.http.exchange import READING, Call, Exchange, Trouble
 from conformance.http.front import Front
 from conformance.http.pace import Pace
 from conformance.http.redaction import Redaction
-from conformance.http.retries import TIMEOUTS, Persistence, Retries, kind_of
+from conformance.http.retries import TIMEOUTS, Persistence, Retries
 from conformance.http.settings import without_userinfo
 from conformance.http.transport import (
     LARGEST_BODY,
@@ -320,9 +320,9 @@ class Client(AbstractContextManager["Client"]):
 
     def _is_answered_elsewhere(self, exchange: Exchange) -> bool:
         """Tell whether a call of another kind, which was answered before, is answered while a gateway answers this."""
-        kind = kind_of(exchange)
+        kind = exchange.call.kind
         others = (self._seen(witness) for witness in self._circuit_breaker.witnesses())
-        return any(kind_of(seen) != kind and seen.status is not None and not seen.is_of_gateway for seen in others)
+        return any(seen.call.kind != kind and seen.status is not None and not seen.is_of_gateway for seen in others)
 
     def _is_calm(self, exchange: Exchange) -> bool:
         """Tell whether calls were answered before, so that a call without an answer may be a passing accident."""

@@ -27,6 +27,8 @@ _SPEAKS_OF_READING_ONLY = re.compile(rb"read-only (instance|mode)|maintenance mo
 #: From here on, statuses are not defined by HTTP but by makers of gateways.
 _BEYOND_HTTP = 520
 
+_NUMBER = re.compile("[0-9]+")
+
 #: A parameter with a tuple of values is sent once for each.
 Query = Mapping[str, str | int | bool | tuple[str, ...] | None]
 
@@ -90,6 +92,16 @@ class Call:
     def label(self) -> str:
         """Method and path, such as `GET /projects/1`."""
         return f"{self.method} {self.path}"
+
+    @property
+    def kind(self) -> str:
+        """The label with each number as 0: the same code of a service probably answers all calls of a kind."""
+        return _NUMBER.sub("0", self.label)
+
+    @property
+    def caller(self) -> str:
+        """The name of the actor; `anonymous` without one."""
+        return self.actor.name if self.actor else "anonymous"
 
     @property
     def target(self) -> str:
@@ -237,6 +249,11 @@ class Exchange:
         if not is_data or is_told or not self.is_success or self.status == HTTPStatus.NO_CONTENT:
             return False
         return json_in(self.body) is None and self.body.strip() != b"null"
+
+    @property
+    def is_redirect(self) -> bool:
+        """Whether the call was led elsewhere, with any 3xx."""
+        return self.status is not None and 300 <= self.status < 400  # noqa: PLR2004 - see above
 
     @property
     def is_refusal(self) -> bool:

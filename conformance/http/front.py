@@ -233,11 +233,10 @@ class Front:
 
 def may_be_in_front(exchange: Exchange) -> bool:
     """Tell whether an answer is an HTML page, or redirects a caller with a token: a service rarely does that."""
-    call, status = exchange.call, exchange.status
-    if status is None or call.is_elsewhere:
+    call = exchange.call
+    if exchange.status is None or call.is_elsewhere:
         return False
-    is_led_elsewhere = HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST
-    return exchange.is_page or (is_led_elsewhere and call.actor is not None)
+    return exchange.is_page or (exchange.is_redirect and call.actor is not None)
 
 
 def _is_plain_not_found(exchange: Exchange) -> bool:
@@ -277,10 +276,10 @@ def _never_asked(call: Call) -> Call:
 
 
 def _kind(exchange: Exchange) -> str:
-    """Return a key for answers that the same code of the service probably gives: all numbers in a path count as equal.
+    """Return a key for answers that the same code of the service probably gives.
 
     Error pages come from the framework of a service, and are alike for all of its paths.
     """
     if exchange.is_page and (exchange.status or 0) >= HTTPStatus.BAD_REQUEST:
         return f"page with {exchange.status}"
-    return f"{exchange.status} {exchange.call.method} {re.sub('[0-9]+', '0', exchange.call.path)}"
+    return f"{exchange.status} {exchange.call.kind}"

@@ -127,12 +127,12 @@ class Retries:
         """Record an answer, before it is decided whether to retry the call."""
         with self._lock:
             if exchange.status is not None and not exchange.is_of_gateway:
-                self._in_vain.discard(kind_of(exchange))
+                self._in_vain.discard(exchange.call.kind)
             self._answers += exchange.status is not None
             self._in_prose += exchange.is_not_found_in_prose
             self._not_found += exchange.status == HTTPStatus.NOT_FOUND and not exchange.is_not_found_in_prose
             if self._may_be_of_gateway(exchange):
-                self._pages.update((kind_of(exchange), _same(exchange)))
+                self._pages.update((exchange.call.kind, _same(exchange)))
                 if self._is_its_own(exchange):
                     self._learn(exchange)
             elif exchange.status is not None and not exchange.may_be_of_gateway:
@@ -144,7 +144,7 @@ class Retries:
         if times:  # for a while, the same call got a page: that was a gateway's after all
             for kinds in self._own_pages.values():
                 kinds.discard(_kind_of_path(exchange))
-        for name in (kind_of(exchange), _same(exchange), _to_the_same(exchange)):
+        for name in (exchange.call.kind, _same(exchange), _to_the_same(exchange)):
             self._pages.pop(name, None)
 
     def _learn(self, exchange: Exchange) -> None:
@@ -174,7 +174,7 @@ class Retries:
         is_repeated = exchange.call.method in READING or exchange.is_not_found_in_prose
         often = _PAGES_OF_ITS_OWN if is_repeated else _PAGES_OF_ITS_OWN - 1
         by_chance = self._most_by_chance()
-        of_kind, of_call = self._pages[kind_of(exchange)], self._pages[_same(exchange)]
+        of_kind, of_call = self._pages[exchange.call.kind], self._pages[_same(exchange)]
         return of_kind >= max(_PAGES_OF_ITS_OWN, by_chance) or of_call >= max(often, by_chance)
 
     def _most_by_chance(self) -> int:
@@ -244,13 +244,13 @@ class Retries:
         return time.monotonic() - begun >= enough
 
     def _is_in_vain(self, exchange: Exchange) -> bool:
-        return _is_of_some_gateway(exchange) and kind_of(exchange) in self._in_vain
+        return _is_of_some_gateway(exchange) and exchange.call.kind in self._in_vain
 
     def give_up_on(self, exchange: Exchange) -> None:
         """Wait for no call of this kind, until one of them is answered: only these calls get a gateway's answer."""
         if _is_of_some_gateway(exchange):
             with self._lock:
-                self._in_vain.add(kind_of(exchange))
+                self._in_vain.add(exchange.call.kind)
 
     def miss(self, trouble: Trouble | None) -> None:
         """Count a call without an answer."""
@@ -265,11 +265,6 @@ def _is_of_some_gateway(exchange: Exchange) -> bool:
 
 def _told(exchange: Exchange) -> str:
     return f"status {exchange.status}{' without data' if exchange.is_blank else ''}"
-
-
-def kind_of(exchange: Exchange) -> str:
-    """Return a key for calls that the same code of the service probably answers."""
-    return f"{exchange.call.method} {_kind_of_path(exchange)}"
 
 
 def _kind_of_path(exchange: Exchange) -> str:

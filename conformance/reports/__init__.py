@@ -10,7 +10,7 @@ from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from conformance.errors import ReportError, UsageError
+from conformance.errors import ReportError, UsageError, or_usage_error
 from conformance.reports import allure, attestation, compliance, ctrf, earl, html, json_report, junit, markdown, small
 from conformance.reports.facts import Facts
 from conformance.results.recorder import require_alone
@@ -217,8 +217,6 @@ def _write(form: Format, texts: Files, folder: Path) -> Mapping[str, str]:
 
 def write_text(file: Path, text: str) -> None:
     """Write a page, and create its folder; raise UsageError when that is not possible."""
-    try:
+    with or_usage_error(f"Cannot write {file}", "Name a file with --out."):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text.encode("utf-8", "backslashreplace"))
-    except OSError as error:
-        raise UsageError(f"Cannot write {file}: {error.strerror or error}. Name a file with --out.") from error

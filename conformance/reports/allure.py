@@ -31,7 +31,7 @@ from conformance.reports.facts import (
     standing,
     why,
 )
-from conformance.results.text import clip, one_line, said, visible
+from conformance.results.text import clip, one_line, visible
 from conformance.results.verdicts import RequirementVerdict, Verdict
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class _Folder:
             status=Status.FAILED,
             stage="finished",
             statusDetails=StatusDetails(message=failure_in_words(check)),
-            parameters=[_parameter(name, value) for name, value in {**said(check), "test": check.test}.items()],
+            parameters=[_parameter(name, value) for name, value in {**check.said, "test": check.test}.items()],
             attachments=[self._attach(f"{key}: {place}", entry) for place, entry in enumerate(check.evidence)],
             start=self._clock,
             stop=self._clock,

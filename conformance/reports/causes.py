@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from conformance.http.bodies import json_in
 from conformance.results.grouping import grouped
 from conformance.results.record import Reason
-from conformance.results.text import one_line
+from conformance.results.text import in_brief, one_line
 from conformance.target.example import pasted
 from conformance.target.names import TABLE
 
@@ -24,7 +24,6 @@ _Key = tuple[str, int | None, str, str]
 
 #: Parts that differ between calls of one operation: numbers, encoded paths, pages and generated names.
 _OF_ONE_TEST = re.compile(r"\btests/[\w/]+\.py::\w+(?:\[[^\]]*\])?:? ?")
-_SHOWN_IDS = 3
 _SERVED = range(200, 300)
 #: Parts that differ between equal reasons: numbers, queries and lists of them.
 _OF_ONE_REASON = re.compile(r"\?[^\s,;]*|\[[^\]]*\]|\b\d+\b(?!\.)")
@@ -114,10 +113,7 @@ def _envelope(check: Check) -> str:
     if check.place is None or "/" in name or not check.evidence:
         return ""
     answer = check.evidence[-1]
-    try:
-        body = json.loads(answer.response_body or "")
-    except (ValueError, RecursionError):
-        return ""
+    body = json_in(answer.response_body)
     if not isinstance(body, dict) or name in body or len(body) > 1 or answer.status not in _SERVED:
         return ""
     wrapped = next(iter(body.items()), None)
@@ -154,8 +150,7 @@ class Gap:
     @property
     def shown(self) -> str:
         """Some of the ids, and the number of the others."""
-        more = len(self.ids) - _SHOWN_IDS
-        return ", ".join(self.ids[:_SHOWN_IDS]) + (f" and {more} more" if more > 0 else "")
+        return in_brief(self.ids)
 
     @property
     def weight(self) -> str:

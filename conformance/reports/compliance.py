@@ -10,7 +10,7 @@ from conformance.reports.pages import template
 from conformance.results.grouping import grouped
 from conformance.results.record import Outcome, Reason, TestOutcome
 from conformance.results.subject import Subject
-from conformance.results.text import one_line, plural
+from conformance.results.text import in_brief, one_line, plural
 from conformance.results.verdicts import LEFT_OPEN, RequirementVerdict, Verdict, anything_seen
 
 if TYPE_CHECKING:
@@ -189,11 +189,8 @@ def _by_area(rows: Sequence[RequirementVerdict], named: Collection[str] | None) 
     """Return the statements by area: their names in the areas of `named`, or in all, and their number in others."""
     areas = grouped(_area_and_rest(row.requirement.id) for row in rows)
     return {
-        area: ", ".join(names[:_SHOWN_LEFT_OUT]) + (f" and {more} more" if more > 0 else "")
-        if named is None or area in named
-        else plural(len(names), "statement")
+        area: in_brief(names, _SHOWN_LEFT_OUT) if named is None or area in named else plural(len(names), "statement")
         for area, names in areas.items()
-        for more in (len(names) - _SHOWN_LEFT_OUT,)
     }
 
 

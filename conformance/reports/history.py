@@ -15,8 +15,7 @@ from conformance.reports import small
 from conformance.reports.facts import Facts
 from conformance.reports.pages import template
 from conformance.results.reading import read_record
-from conformance.results.record import in_brief
-from conformance.results.text import one_line, plural
+from conformance.results.text import in_brief, one_line, plural
 from conformance.results.verdicts import RunVerdict
 
 if TYPE_CHECKING:

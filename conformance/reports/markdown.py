@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from conformance.reports.pages import template
-from conformance.results.text import clip, one_line, said
+from conformance.results.text import clip, one_line
 from conformance.results.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _counts(tally: Tally) -> str:
 
 def _seen(check: Check) -> str:
     """Return what a check saw, a line for each part."""
-    shown = {name: clip(value, _SHOWN_WORDS) for name, value in said(check).items()} | {"test": one_line(check.test)}
+    shown = {name: clip(value, _SHOWN_WORDS) for name, value in check.said.items()} | {"test": one_line(check.test)}
     return "\n".join(f"{name + ':':10}{value}" for name, value in shown.items())
 
 

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from conformance.reports.facts import failure_in_words, standing, weight, why
 from conformance.results.sequence import to_repeat
-from conformance.results.text import clip, one_line, plural, said, visible
+from conformance.results.text import clip, one_line, plural, visible
 
 _WIDTH = 110
 _MARKUP = re.compile(r"([\\`*_\[\]<>|#~])")
@@ -35,7 +35,6 @@ def template(name: str) -> Template:
         breakable=breakable,
         code=code,
         fenced=fenced,
-        said=said,
         visible=visible,
         words=words,
         wrapped=wrapped,

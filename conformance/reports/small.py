@@ -9,7 +9,7 @@ from conformance.reports.facts import failure_in_words
 from conformance.reports.pages import template
 from conformance.results.grouping import grouped
 from conformance.results.sequence import to_repeat
-from conformance.results.text import one_line, plural, visible
+from conformance.results.text import in_brief, one_line, plural, visible
 from conformance.results.verdicts import RunVerdict, Verdict
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ TOTALS_FORM = 1
 
 # A build server shows ten of a kind for a step; the last one names the number of the others.
 _SHOWN = 9
+#: So many names fit a line.
+_FIT_A_LINE = 5
 _COLOURS = {
     RunVerdict.CONFORMANT: "#1a7f43",
     RunVerdict.SELECTION_HOLDS: "#1a7f43",
@@ -98,8 +100,7 @@ def _commands(facts: Facts) -> Iterator[str]:
         yield _command("warning", f"{problem.kind}: {problem.name}", problem.detail)
     for reason, number in list(facts.gaps.items())[: max(1, _SHOWN - len(facts.problems))]:
         names = [row.requirement.id for row in facts.unverified[reason] if row.is_gap]
-        more = f" and {number - 5} more" if number > 5 else ""  # noqa: PLR2004 - as many as fit a line
-        yield _command("warning", f"{number} not verified: {reason}", ", ".join(names[:5]) + more)
+        yield _command("warning", f"{number} not verified: {reason}", in_brief(names, _FIT_A_LINE))
     told = f"{facts.total.score}. {facts.result.explanation} Requirements: {facts.counts_in_words}."
     yield _command("notice", f"{facts.record.header.target}: {facts.result.verdict}", told)
 

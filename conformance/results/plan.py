@@ -10,7 +10,8 @@ from conformance.contract import Level
 from conformance.errors import UsageError
 from conformance.results.durations import part_of
 from conformance.results.grouping import grouped
-from conformance.results.record import AccessRule, PlannedRequirement, Reason, TableItem, in_brief
+from conformance.results.record import AccessRule, PlannedRequirement, Reason, TableItem
+from conformance.results.text import in_brief
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

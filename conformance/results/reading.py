@@ -9,7 +9,7 @@ from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TextIO
 
-from conformance.errors import UsageError
+from conformance.errors import UsageError, or_usage_error
 from conformance.results.record import (
     RECORD_FORM,
     AccessRule,
@@ -72,11 +72,8 @@ def read_record(file: Path) -> RunRecord:
     Raise UsageError when the file cannot be read, is no record, has a form unknown to this version, or contradicts
     itself because lines were changed, added or removed after it had been closed.
     """
-    try:
-        with file.open(encoding="utf-8", errors="replace", newline="") as stream:
-            return parse(_lines(stream, str(file)), str(file))
-    except OSError as error:
-        raise UsageError(f"Cannot read {file}: {error.strerror or error}.") from error
+    with or_usage_error(f"Cannot read {file}"), file.open(encoding="utf-8", errors="replace", newline="") as stream:
+        return parse(_lines(stream, str(file)), str(file))
 
 
 def _lines(stream: TextIO, name: str) -> Iterator[str]:

@@ -7,18 +7,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self
 
+from conformance.results.text import in_brief
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 #: Raised whenever a line changes its form, so that an old record is never misread.
 RECORD_FORM = 2
-_SHOWN_OF_SELECTION = 3
-
-
-def in_brief(selection: Sequence[str]) -> str:
-    """Return on one line the options that select a part of a run; of many, the first and the number of others."""
-    more = len(selection) - _SHOWN_OF_SELECTION
-    return ", ".join(selection[:_SHOWN_OF_SELECTION]) + (f" and {more} more" if more > 0 else "")
 
 
 class Outcome(StrEnum):
@@ -123,6 +118,11 @@ class Evidence:
     curl: str
     """A command that repeats the call; tokens are `$TOKEN_<ACTOR>`."""
 
+    @property
+    def is_read(self) -> bool:
+        """Whether the call changes nothing."""
+        return self.request.startswith(("GET ", "HEAD "))
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -144,6 +144,12 @@ class Check:
     """Whether the test verifies this requirement; false if it saw a violation in passing."""
     waits_for: str | None = None
     """If it could not be observed: the requirement whose failure is the only cause."""
+
+    @property
+    def said(self) -> Mapping[str, str]:
+        """The parts that explain a failure, by the names that reports print; without empty ones."""
+        parts = {"expected": self.expected, "actual": self.actual, "place": self.place, "detail": self.detail}
+        return {name: value for name, value in parts.items() if value}
 
 
 @dataclass(frozen=True, slots=True)

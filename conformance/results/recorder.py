@@ -12,7 +12,7 @@ from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from conformance.errors import UsageError
+from conformance.errors import UsageError, or_usage_error
 from conformance.http.redaction import REDACTION
 from conformance.results.reading import LINE_KINDS, Reading, digest_of
 from conformance.results.record import (
@@ -189,11 +189,12 @@ def encoded(line: Line) -> str:
 
 def add_readiness(file: Path, readiness: Mapping[str, Any]) -> None:
     """Append the effects of an upgrade to a finished record; raise UsageError when it cannot be written."""
-    try:
-        with file.open("a", encoding="utf-8", errors="backslashreplace") as stream:
-            stream.write(_text("readiness", readiness))
-    except OSError as error:
-        raise UsageError(f"Cannot write to {file}: {error.strerror or error}.") from error
+    text = _text("readiness", readiness)
+    with (
+        or_usage_error(f"Cannot write to {file}"),
+        file.open("a", encoding="utf-8", errors="backslashreplace") as lines,
+    ):
+        lines.write(text)
 
 
 def _text(kind: str, data: Mapping[str, Any]) -> str:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from conformance.results.record import Check, Evidence
 
 _MOST_CALLS = 5
-#: The methods that change nothing.
-_READING = ("GET ", "HEAD ")
 #: The part of the path after one of these is a name; elsewhere such parts are numbers.
 _NAMED = re.compile(r"(?<=/)(integrations|services)/([^/]+)")
 _API = "/api/v4"
@@ -52,12 +50,12 @@ def to_repeat(check: Check) -> Steps:
     *before, last = check.evidence or (None,)
     if last is None:
         return Steps(())
-    writes = [entry for entry in before if entry is not None and not entry.request.startswith(_READING)]
+    writes = [entry for entry in before if entry is not None and not entry.is_read]
     shown = [
         entry
         for entry in writes
         if (not str(entry.status).startswith("4") and are_of_one_thing(entry.request, last.request))
-        or (entry is writes[-1] and last.request.startswith(_READING))
+        or (entry is writes[-1] and last.is_read)
     ]
     steps = _since_it_was_gone((*shown, last))
     return Steps(steps[-_MOST_CALLS:], max(0, len(steps) - _MOST_CALLS))

@@ -1,4 +1,4 @@
-"""Texts for reports: makes a target's texts printable, joins numbers and nouns, and words failed checks."""
+"""Texts for reports: makes a target's texts printable, and joins numbers, nouns and names."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from conformance.results.record import Check
+    from collections.abc import Iterable, Mapping, Sequence
 
 # Control characters, marks that reorder text on the screen, and code points that are no characters. XML forbids most
 # of them, a terminal obeys some, and the others make a line look like what it is not.
@@ -45,6 +43,11 @@ def as_json(value: object) -> str:
         return str(value)
 
 
+def each_as_json(values: Mapping[str, object]) -> str:
+    """Return named values for messages, such as `name = "one", id = 1`."""
+    return ", ".join(f"{name} = {as_json(value)}" for name, value in values.items())
+
+
 def _plain(value: object) -> object:
     return sorted(value, key=str) if isinstance(value, AbstractSet) else str(value)
 
@@ -75,6 +78,12 @@ def plural(number: int, noun: str, nouns: str | None = None) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {nouns or f'{noun}s'}"
 
 
+def in_brief(texts: Sequence[str], most: int = 3) -> str:
+    """Return some texts on one line; if there are more, also the number of the others."""
+    more = len(texts) - most
+    return ", ".join(texts[:most]) + (f" and {more} more" if more > 0 else "")
+
+
 def together(texts: Iterable[str]) -> list[str]:
     """Return texts, with those that differ only in the number at their end as one: `rules of group 3, 5`."""
     numbers: dict[str, list[int]] = {}
@@ -83,9 +92,3 @@ def together(texts: Iterable[str]) -> list[str]:
         is_numbered = found and number.isdecimal()
         numbers.setdefault(what if is_numbered else text, []).extend([int(number)] if is_numbered else [])
     return [f"{what} {', '.join(map(str, sorted(seen)))}".rstrip() for what, seen in numbers.items()]
-
-
-def said(check: Check) -> Mapping[str, str]:
-    """Return the parts of a failed check by the names that reports print, without parts that are empty."""
-    parts = {"expected": check.expected, "actual": check.actual, "place": check.place, "detail": check.detail}
-    return {name: value for name, value in parts.items() if value}

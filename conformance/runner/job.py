@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import random
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from conformance import __version__
 from conformance.contract import Contract, Version
 from conformance.errors import UsageError
 from conformance.results.baseline import load_baseline
 from conformance.results.parts import Part
+from conformance.results.record import RECORD_FORM, Header
 from conformance.results.trust import require_unread
 from conformance.runner.profiles import REPORTS, profile_of, reference_version
+from conformance.target.marker import operator
+from conformance.target.names import PRESUMED
 from conformance.target.profile import AUTO
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from conformance.results.record import KnownFailure
     from conformance.runner.options import Options
@@ -86,6 +92,38 @@ class Job:
         target = self.profile.title if self.profile else "reference"
         return REPORTS / target / self.begun.strftime("%Y%m%dT%H%M%S.%fZ")
 
+    def header(self, profile: Profile) -> Header:
+        """Return the header of its record, on the target of a profile."""
+        options = self.options
+        seed = "" if options.seed is not None else f" --seed {self.seed}"
+        before, mark, behind = options.command.partition(" -- ")
+        return Header(
+            form=RECORD_FORM,
+            suite=__version__,
+            contract=self.contract.digest,
+            target=profile.title,
+            base_url=profile.redacted()["base_url"],
+            version=str(profile.version or "unknown"),
+            version_source=profile.version_source,
+            edition=profile.edition,
+            profile=profile.redacted(),
+            seed=self.seed,
+            started=self.begun.isoformat(timespec="seconds"),
+            python=platform.python_version(),
+            arguments=options.arguments,
+            warnings=self.warnings,
+            command=f"{before}{seed}{mark}{behind}",
+            scope=profile.scope,
+            undeclared=_undeclared(profile, self.contract),
+            selection=options.selection.words,
+            subjects=tuple(subject.words for subject in options.subjects),
+            fail_on=options.fail_on,
+            allowed=_allowed(profile, options),
+            started_in=os.path.relpath(Path.cwd(), self.folder.resolve()),
+            shard=str(options.shard or ""),
+            run_by=operator(),
+        )
+
 
 def _require_possible(options: Options, contract: Contract) -> None:
     """Raise UsageError when options name something that does not exist, or contradict each other."""
@@ -101,3 +139,18 @@ def _require_possible(options: Options, contract: Contract) -> None:
         raise UsageError("--fail-on new needs a --baseline that says what is not new.")
     if options.shard is not None and options.seed is None:
         raise UsageError("--shard needs --seed N, with the same number for all shards of a run.")
+
+
+def _undeclared(profile: Profile, contract: Contract) -> tuple[str, ...]:
+    """Return the features that are not declared, and without which some requirements of the scope cannot be judged."""
+    claimed = [entry for entry in contract.requirements.values() if profile.claims(entry.area)]
+    stated = {entry.feature for entry in claimed} | {
+        name for name, row in PRESUMED.items() if profile.claims(row.presumed_in)
+    }
+    return tuple(name for name in profile.undeclared if name in stated)
+
+
+def _allowed(profile: Profile, options: Options) -> dict[str, float]:
+    """Return the limits of the run, by their names in the profile or on the command line."""
+    given = {"max-requests": options.max_requests, "max-rps": options.max_rps, "minutes": options.minutes}
+    return {**asdict(profile.retries), **{name: value for name, value in given.items() if value is not None}}

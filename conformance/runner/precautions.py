@@ -15,10 +15,10 @@ from conformance.errors import TargetError, UsageError
 from conformance.http.client import Client, TargetGoneError
 from conformance.results.recorder import is_being_written, unwritable
 from conformance.runner.profiles import DEFAULT_PROFILE
-from conformance.target.apart import changed_places
 from conformance.target.ledger import Content, Ledger, UnwrittenError, begun
 from conformance.target.machine import forget_ledgers, open_ledgers, remember_ledgers
 from conformance.target.marker import Marker
+from conformance.target.profile import changed_places
 from conformance.target.provisioning.calls import Calls, by_http
 from conformance.target.provisioning.files import Made
 from conformance.target.provisioning.own_groups import NEEDING, OwnGroups

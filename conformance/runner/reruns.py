@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from conformance.http.client import RequestsSpentError, TargetGoneError
 from conformance.results.record import Check, Outcome, Reason, TestEnd, TestOutcome
 from conformance.suite.collector import is_unmet
-from conformance.target.stand_ins import Elsewhere, StandIn
+from conformance.target.stand_ins import StandIn, StandIns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -107,7 +107,7 @@ class Reruns:
     most: int
     """How many times at most it starts again because the network spoiled it."""
     area: str
-    elsewhere: Elsewhere
+    stand_ins: StandIns
     """The other fixtures that it may run with."""
     is_wanted: bool = False
     """Whether it will run again."""
@@ -127,14 +127,14 @@ class Reruns:
     """How often it ran once more because the calls that it makes at the same moment may have met otherwise."""
     _best: _Attempt | None = None
     """The attempt that observed most, while the test runs with other fixtures."""
-    _stand_ins: list[StandIn] | None = None
+    _of_area: list[StandIn] | None = None
     """The fixtures that it has not tried yet; None before they were looked up."""
 
     @classmethod
     def of(cls, run: Run, area: str, *, confirms: bool) -> Reruns:
         """Return the reruns for a test of an area; unless failures are confirmed, it runs once."""
-        most, elsewhere = (run.profile.retries.tests, run.elsewhere) if confirms else (0, Elsewhere())
-        return cls(confirms, most, area, elsewhere)
+        most, stand_ins = (run.profile.retries.tests, run.stand_ins) if confirms else (0, StandIns())
+        return cls(confirms, most, area, stand_ins)
 
     def hand_out_fixtures(self, run: Run) -> None:
         """Set the fixtures for the next attempt; those of the profile if the target is gone by now."""
@@ -164,7 +164,7 @@ class Reruns:
             return None
         result = self._result(attempt)
         if self._stand_in is not None and self._best is not None and not attempt.has(TestOutcome.NOT_TESTED):
-            self.elsewhere.learn(self.area, self._stand_in, is_better=result.unseen < self._best.unseen)
+            self.stand_ins.learn(self.area, self._stand_in, is_better=result.unseen < self._best.unseen)
         if why is None:
             return result.lines
         self._best, self._stand_in = result, self._left.pop(0)
@@ -233,9 +233,9 @@ class Reruns:
 
     @property
     def _left(self) -> list[StandIn]:
-        if self._stand_ins is None:
-            self._stand_ins = self.elsewhere.of(self.area)
-        return self._stand_ins
+        if self._of_area is None:
+            self._of_area = self.stand_ins.of(self.area)
+        return self._of_area
 
 
 def _not_confirmed(line: Line) -> Line:
@@ -303,7 +303,7 @@ def _confirmed(first: _Attempt, second: _Attempt, between: _Attempt | None = Non
 
 def _is_wrongly_served_write(check: Check) -> bool:
     """Tell whether a check failed because a write was served with a wrong status; a page may be of a gateway."""
-    if not check.evidence or check.evidence[-1].request.startswith(("GET ", "HEAD ")):
+    if not check.evidence or check.evidence[-1].is_read:
         return False
     if (check.evidence[-1].response_body or "").lstrip().startswith("<"):
         return False

@@ -25,7 +25,6 @@ from conformance.results.record import Footer, NetworkUse, Notice, RunRecord, Te
 from conformance.results.recorder import Recorder
 from conformance.results.verdicts import RunResult, RunVerdict
 from conformance.runner.absent import know_absent, know_and_tell
-from conformance.runner.header import header_of
 from conformance.runner.precautions import Precautions, undisturbed, when_terminated
 from conformance.runner.profiles import doubts, reference_target, reference_version
 from conformance.runner.record_writer import RecordWriter
@@ -295,7 +294,7 @@ class Session:
 
     def _begun_record(self, profile: Profile, plan: Plan) -> Recorder:
         """Begin the record; when this run resumes another, include that run's results."""
-        header, earlier = header_of(self.job, profile), self.job.earlier
+        header, earlier = self.job.header(profile), self.job.earlier
         if earlier is not None:
             before = earlier.record.header
             require_same_run(earlier.name, before, "this run", header)

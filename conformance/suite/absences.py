@@ -112,7 +112,7 @@ class Absences:
     def see(self, exchange: Exchange) -> None:
         """Note that an operation gave an answer of its own."""
         status = exchange.status
-        if status is None or status in NOT_THERE or status in _SAYS_NOTHING or 300 <= status < 400:  # noqa: PLR2004 - HTTP's own numbers
+        if status is None or status in NOT_THERE or status in _SAYS_NOTHING or exchange.is_redirect:
             return
         operation = self._validator.operation_of(exchange.call.method, exchange.call.path)
         self._lies_elsewhere |= exchange.call.is_elsewhere and exchange.is_success

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.http.client import Client
+from conformance.http.exchange import READING
 from conformance.results.plan import left_out_by
 from conformance.results.record import ItemSeen, ItemState, Outcome, Reason, TestEnd, TestOutcome
 from conformance.schema.response_validator import ResponseValidator
@@ -29,9 +30,9 @@ from conformance.suite.served_reads import ServedReads
 from conformance.suite.shown_records import ShownRecords
 from conformance.suite.version_traces import VersionTraces
 from conformance.suite.waits import Waits
-from conformance.suite.writes import READING, FirstExports, Writes
+from conformance.suite.writes import FirstExports, Writes
 from conformance.target.ownership import Ownership
-from conformance.target.stand_ins import Elsewhere, stand_ins
+from conformance.target.stand_ins import StandIns, stand_ins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -165,7 +166,7 @@ class Run:
 
     def _know(self, profile: Profile) -> None:
         self.profile = self._own = profile
-        self.elsewhere = Elsewhere(stand_ins(profile))
+        self.stand_ins = StandIns(stand_ins(profile))
         """The fixtures for a test that cannot be prepared on the first ones."""
         self.shown = ShownRecords(profile, self.validator, self.contract.records)
         """What the running test was shown of each record."""

@@ -26,7 +26,7 @@ def evidence_of(exchange: Exchange, client: Client) -> Evidence:
     call, shown = exchange.call, client.redaction.text
     target = _without_query(call.target) if call.is_elsewhere else f"/api/v4{call.target}"
     return Evidence(
-        actor=call.actor.name if call.actor else "anonymous",
+        actor=call.caller,
         request=shown(f"{call.method} {target}"),
         request_body=_beginning(call.body, shown) if call.body else None,
         status=exchange.status,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from conformance.contract import Contract
-from conformance.suite.writes import READING
+from conformance.http.exchange import READING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

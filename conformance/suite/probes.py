@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from conformance.contract import Operation
     from conformance.http.client import Client
-    from conformance.http.exchange import Credentials, Exchange
+    from conformance.http.exchange import Exchange
     from conformance.target import Profile
 
 #: Fixtures of the same kind: if the operation answers for one of them, it exists for all.
@@ -44,7 +44,7 @@ class Probes:
 
         Return None when the profile lacks fixtures, or an actor who is served.
         """
-        actor = next(self._served(operation), None)
+        actor = next(iter(self.profile.known_actors(*operation.served)), None)
         names_all = operation.is_read or must_be_given(operation)
         path = self._path(operation, last_is_unused=not names_all)
         if path is None or actor is None:
@@ -60,8 +60,8 @@ class Probes:
         """Repeat a call in every other way that must be served: by others, by other paths, below other prefixes."""
         call = exchange.call
         # Perhaps only the administrator of the installation is meant, and everybody else gets 404.
-        admin = self.profile.actors.get("admin")
-        others = [actor for actor in (*self._served(operation), admin) if actor not in (call.actor, None)]
+        known = self.profile.known_actors(*operation.served, "admin")
+        others = [actor for actor in known if actor != call.actor]
         paths = [call.path, *self._other_paths(operation, call.path)]
         who = [(actor, call.path) for actor in others] + [(call.actor, path) for path in paths[1:]]
         for actor, path in who:
@@ -88,9 +88,6 @@ class Probes:
                 named = [quote(str(entry.get("path")), safe="")] if entry.get("path") else []
                 wanted = named if is_same else [str(entry.get("id"))] if _reaches_alike(operation) else []
                 yield from ("/".join(["", head, one, *behind]) for one in wanted)
-
-    def _served(self, operation: Operation) -> Iterator[Credentials]:
-        return (self.profile.actors[name] for name in operation.served if name in self.profile.actors)
 
     def _path(self, operation: Operation, *, last_is_unused: bool) -> str | None:
         """Return the path of a call whose last named thing does not exist; None if unknown."""

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from conformance.contract import Contract, Version
 
 
-class Asked(Protocol):
+class SuiteOptions(Protocol):
     """The operator's options that concern tests."""
 
     @property
@@ -36,5 +36,5 @@ class SuiteSession(Protocol):
         """The seed of all random choices."""
 
     @property
-    def options(self) -> Asked:
+    def options(self) -> SuiteOptions:
         """The operator's options."""

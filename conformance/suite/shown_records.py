@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.http.bodies import json_in, records_of
-from conformance.results.text import as_json
+from conformance.results.text import each_as_json
 from conformance.target.readings import NAMES_IN_PAIRS
 from conformance.target.spots import Spots, ordered, value_at
 
@@ -101,16 +101,12 @@ def _difference(kind: Record, before: _Shown, now: _Shown) -> tuple[str, str] | 
     ]
     if not names:
         return None
-    where = f"as in the answer to {before.caller or 'nobody'}: "
-    return where + _listed(before.says, names), f"{now.caller or 'nobody'} is shown {_listed(now.says, names)}"
+    was, is_now = (each_as_json({name: one.says[name] for name in names}) for one in (before, now))
+    return f"as in the answer to {before.caller or 'nobody'}: {was}", f"{now.caller or 'nobody'} is shown {is_now}"
 
 
 def _is_same(place: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     return place in before and place in now and before[place] == now[place]
-
-
-def _listed(says: Mapping[str, Any], names: list[str]) -> str:
-    return ", ".join(f"{name} = {as_json(says[name])}" for name in names)
 
 
 def _said(kind: Record, record: dict[str, Any]) -> dict[str, Any]:

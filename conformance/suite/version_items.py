@@ -12,7 +12,7 @@ import pytest
 
 from conformance.contract import Change, ChangeKind, Contract, Operation
 from conformance.contract.bundle import resolve
-from conformance.http.bodies import json_in, records_of
+from conformance.http.bodies import is_same, json_in, records_of
 from conformance.http.exchange import NOT_THERE
 from conformance.results.record import ItemState, Reason
 from conformance.results.text import as_json
@@ -213,8 +213,7 @@ class ItemUnderTest:
         """Tell whether the record shows a value that was sent."""
         found = self.shown(prepared, answer)
         return all(
-            any(entry == wanted and isinstance(entry, bool) == isinstance(wanted, bool) for entry in found)
-            for wanted in (value if isinstance(value, list) else [value])
+            any(is_same(entry, wanted) for entry in found) for wanted in (value if isinstance(value, list) else [value])
         )
 
     def must_show(self, prepared: Arranged, answer: Answer, value: Any) -> None:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
 from conformance.http.bodies import ABSENT
+from conformance.http.exchange import READING
 from conformance.results.text import as_json
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import LONGEST_PAGE, Caller
 from conformance.suite.per_run import PerRun
 from conformance.suite.shown_records import values_under
 from conformance.suite.steady import of_the_contract
-from conformance.suite.writes import READING
 from conformance.target.spots import Spot, Spots, ordered, spot_of, value_at, where
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def world_parts(kind: Part, profile: Profile, readings: Mapping[WorldPart, Readi
 def first_reading(part: WorldPart) -> Reading | None:
     """Read a part as the first actor who is served, by its operation or an older name of it."""
     run = current_run()
-    readers = [Caller(run, run.profile.actors[name]) for name in part.kind.readers if name in run.profile.actors]
+    readers = [Caller(run, actor) for actor in run.profile.known_actors(*part.kind.readers)]
     for operation in operations_reading(part.kind):
         if operation.feature is not None and not run.profile.declares(operation.feature):
             continue

@@ -7,11 +7,11 @@ import time
 from typing import TYPE_CHECKING
 
 from conformance.http.bodies import object_in
+from conformance.http.exchange import READING
 
 if TYPE_CHECKING:
     from conformance.http.exchange import Call, Exchange
 
-READING = ("GET", "HEAD")
 #: How the parameters begin that name what is added to a list.
 _TARGET = "target_"
 
@@ -27,7 +27,7 @@ class Writes:
         """Number of writes without an answer: nobody knows their effect, nor whether they undid something."""
         self.served: dict[tuple[str, str], list[float]] = {}
         """By method and path: when they were served, in seconds of the monotonic clock."""
-        self.first_by: dict[tuple[str, str, str | None], float] = {}
+        self.first_by: dict[tuple[str, str, str], float] = {}
         """By method, path and actor: when the first of them was served."""
         self.added: dict[str, set[int]] = {}
         """By the path of a list: the numbers of what was added to it and not removed again, whatever it shows."""
@@ -45,7 +45,7 @@ class Writes:
             if exchange.is_success:
                 now = time.monotonic()
                 self.served.setdefault((call.method, call.path), []).append(now)
-                self.first_by.setdefault((call.method, call.path, _caller_of(exchange)), now)
+                self.first_by.setdefault((call.method, call.path, call.caller), now)
                 self._see_list(call)
 
     def _see_list(self, call: Call) -> None:
@@ -71,13 +71,13 @@ class FirstExports:
     def __init__(self, writes: Writes, deadline_seconds: float) -> None:
         self._writes = writes
         self._deadline_seconds = deadline_seconds
-        self._begun: set[tuple[str, str | None]] = set()
+        self._begun: set[tuple[str, str]] = set()
         """The paths of the exports whose status has shown a state, each with the actor who saw it."""
 
     def may_be_yet_to_begin(self, exchange: Exchange) -> bool:
         """Tell whether an answer is the status of an export that may not have begun yet."""
         owner, _, last = exchange.call.path.rpartition("/")
-        seen = owner, _caller_of(exchange)
+        seen = owner, exchange.call.caller
         first = self._writes.first_by.get(("POST", *seen))
         is_due = first is not None and time.monotonic() > first + self._deadline_seconds
         if last != "status" or not exchange.is_success or is_due:
@@ -89,7 +89,3 @@ class FirstExports:
             return seen not in self._begun
         self._begun.add(seen)
         return False
-
-
-def _caller_of(exchange: Exchange) -> str | None:
-    return exchange.call.actor.name if exchange.call.actor else None

@@ -17,14 +17,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
-from conformance.errors import UsageError
+from conformance.errors import UsageError, or_usage_error
 from conformance.http.bodies import object_in
 from conformance.http.client import RequestsSpentError
 from conformance.http.exchange import NOT_THERE, READING
 from conformance.http.redaction import REDACTION, is_short
 from conformance.target.provisioning.own_groups import OwnGroup
 from conformance.target.spots import Spot, where
-from conformance.target.states import State, States, Thing
+from conformance.target.states import States, Thing, Values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -314,10 +314,8 @@ class Content:
 
         Raise UsageError when it is no ledger, cannot be read, or names a secret that the profile does not have.
         """
-        try:
+        with or_usage_error(f"Cannot read {file}"):
             texts = file.read_bytes().splitlines()
-        except OSError as error:
-            raise UsageError(f"Cannot read {file}: {error.strerror or error}.") from error
         read = [_line(text) for text in texts]
         lines = [line if secrets is None else _unmasked(line, secrets) for line in read if line is not None]
         if not lines or lines[0].get("ledger") != FORM:
@@ -354,7 +352,7 @@ class Content:
                 _write_whole(file, json.dumps(line).encode() + b"\n")
             os.fsync(file.fileno())
 
-    def state(self, line: Mapping[str, Any]) -> tuple[Spot, State]:
+    def state(self, line: Mapping[str, Any]) -> tuple[Spot, Values]:
         """Return where something was, and its state."""
         return _spot(line), {key: dict(values) for key, values in line["state"]}
 

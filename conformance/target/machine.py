@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from conformance.errors import UsageError
+from conformance.errors import UsageError, or_usage_error
 from conformance.target.whole_files import write_whole
 
 if TYPE_CHECKING:
@@ -76,20 +76,17 @@ def _confirmed_hosts() -> tuple[Path, list[str]]:
 
 def write_privately(file: Path, text: str, *, only_new: bool = False) -> bool:
     """Write a file of the state folder; with `only_new`, return False when it exists and do not write."""
-    try:
+    with or_usage_error(f"{file} cannot be written", f"Name another folder with {_VARIABLE}."):
         file.parent.mkdir(parents=True, exist_ok=True)
         if file.exists() and not only_new:
             write_whole(file, text)
             return True
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as opened:
-            opened.write(text)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        raise UsageError(
-            f"{file} cannot be written: {error.strerror or error}. Name another folder with {_VARIABLE}."
-        ) from error
-    return True
+        with suppress(FileExistsError):
+            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+                opened.write(text)
+            return True
+    return False
 
 
 def read_json(file: Path) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruamel.yaml import YAML
 
-from conformance.errors import UsageError
+from conformance.errors import or_usage_error
 from conformance.target.readings import State
 from conformance.target.whole_files import write_whole
 
@@ -47,8 +47,6 @@ def mend(file: Path, findings: Iterable[Finding]) -> tuple[str, ...]:
         return ()
     stream = StringIO()
     yaml.dump(data, stream)
-    try:
+    with or_usage_error(f"Cannot write {file}"):
         write_whole(file, stream.getvalue())
-    except OSError as error:
-        raise UsageError(f"Cannot write {file}: {error.strerror or error}.") from error
     return tuple(written)

@@ -152,7 +152,7 @@ def overstated(profile: Profile, client: Client) -> tuple[str, ...]:
         for feature, answer in _answered(profile, client, declared=True)
         if answer.status in NOT_THERE and profile.features.get(feature)
     ]
-    asking = next((profile.actors[name] for name in ("admin", "owner") if name in profile.actors), None)
+    asking = next(iter(profile.known_actors("admin", "owner")), None)
     shown = client.send(asking, "GET", "/metadata").served_object if asking is not None else {}
     enterprise = shown.get("enterprise")
     edition = _EDITIONS[enterprise] if isinstance(enterprise, bool) else None

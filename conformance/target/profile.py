@@ -14,10 +14,12 @@ from conformance.target.fit_secrets import is_name_of_secret, may_be_key, secret
 from conformance.target.names import ACTORS, FEATURES, FIXTURE_ROWS, FIXTURES, PLURALS, PRESUMED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 #: The value of `version` for a target that should be asked for it.
 AUTO = "auto"
+#: Fixtures that most tests change.
+_CHANGED = ("project", "sibling_project", "fuzz_project", "group", "sibling_group", "fuzz_group")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,15 @@ class Fixture:
     def encoded_path(self) -> str:
         """Its full path as one path segment."""
         return quote(str(self["path"]), safe="")
+
+
+def changed_places(fixtures: Mapping[str, Sequence[Fixture]]) -> Iterator[tuple[str, str]]:
+    """Yield each project and group of a world that its tests change, such as `project 7`, and the fixture's name."""
+    for name in _CHANGED:
+        kind = "group" if name.endswith("group") else "project"
+        for entry in fixtures.get(name, ()):
+            if entry.get("id") is not None:
+                yield f"{kind} {entry.get('id')}", name
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +178,10 @@ class Profile:
             )
         world = self.worlds[number - 1]
         return replace(self, actors={**self.actors, **world.actors}, fixtures=world.fixtures)
+
+    def known_actors(self, *names: str) -> list[Actor]:
+        """Return those of these actors that the profile has, in this order and each once."""
+        return [self.actors[name] for name in dict.fromkeys(names) if name in self.actors]
 
     def first(self, name: str) -> Fixture | None:
         """Return the first fixture of a name; None when there is none."""

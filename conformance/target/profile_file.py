@@ -15,10 +15,9 @@ from conformance.errors import UsageError
 from conformance.http.bodies import with_values
 from conformance.http.redaction import keep_in
 from conformance.http.settings import certificates_from, client_certificate_from, http2_from, is_address, proxy_from
-from conformance.target.apart import require_own_places
 from conformance.target.fit_secrets import VARIABLE, require_carried, require_no_words, stated_secrets
 from conformance.target.names import ACTORS, FEATURES, FIXTURES, PLURALS, fixtures_schema, misspelled_in
-from conformance.target.profile import AUTO, Actor, Fixture, Limits, Profile, RetryBudget, World
+from conformance.target.profile import AUTO, Actor, Fixture, Limits, Profile, RetryBudget, World, changed_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -132,8 +131,22 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
         require_carried({f"{place}.{name}.token": actor.token for name, actor in world.actors.items()}, source)
     require_no_words(profile.named_secrets(), source)
     keep_in(profile.secrets())
-    require_own_places([world.fixtures for world in worlds], source)
+    _require_own_places(worlds, source)
     return profile
+
+
+def _require_own_places(worlds: Iterable[World], source: str) -> None:
+    """Raise UsageError when two worlds name a project or group that both would change."""
+    taken: dict[str, int] = {}
+    for number, world in enumerate(worlds, start=1):
+        for place, name in changed_places(world.fixtures):
+            other = taken.setdefault(place, number)
+            if other != number:
+                raise UsageError(
+                    f"The worlds {other} and {number} of {source} both name {place} ({name}), and two workers would "
+                    "change it under each other. Give each world what is its own, as `conformance provision --worlds "
+                    "N` does."
+                )
 
 
 def _world(data: Mapping[str, Any], source: str) -> World:

@@ -103,10 +103,8 @@ class Readings:
     def answer(self, path: str, *actors: str, page: int | None = None) -> Exchange | None:
         """Return the first served answer to one of the actors, or else the last answer; None when no actor can ask."""
         found = None
-        for name in dict.fromkeys([*actors, "owner", "maintainer", "admin"]):
-            if name not in self.profile.actors:
-                continue
-            found = self._once(name, path, page)
+        for actor in self.profile.known_actors(*actors, "owner", "maintainer", "admin"):
+            found = self._once(actor.name, path, page)
             if found.is_success:
                 break
         return found

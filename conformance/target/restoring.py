@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from conformance.http.exchange import Exchange
     from conformance.target.ledger import Content
     from conformance.target.profile import Profile
-    from conformance.target.states import State
+    from conformance.target.states import Values
 
 #: Restoring one thing may change another one, which is restored in the next round.
 _MOST_ROUNDS = 5
@@ -126,7 +126,7 @@ class _Restoring:
         self._states = states
         self._made = content.makes
         self._numbered = content.made
-        self._was: list[tuple[Thing, str, State]] = []
+        self._was: list[tuple[Thing, str, Values]] = []
         contract = Contract.load()
         for restored in contract.restoring.parts:
             for line in content.was:
@@ -138,7 +138,7 @@ class _Restoring:
         """Why something could not be restored."""
         self._refused: Counter[str] = Counter()
         """By part, how many deletions of what no list shows were refused."""
-        self._known: dict[tuple[str, str], tuple[str, State] | None] = {}
+        self._known: dict[tuple[str, str], tuple[str, Values] | None] = {}
         """What was read since the last write, which may change anything; by thing and first reader."""
 
     def all_rounds(self, troubles: list[Exchange]) -> tuple[tuple[str, ...], str | None]:
@@ -239,11 +239,11 @@ class _Restoring:
                 problem = self._states.write(thing, remove, None, entry=entry, first=by)
                 self._refused[thing.part.name] += problem is not None
 
-    def _all_now(self) -> list[tuple[str, State] | None]:
+    def _all_now(self) -> list[tuple[str, Values] | None]:
         with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
             return list(pool.map(lambda entry: self._now(entry[0], entry[1]), self._was))
 
-    def _now(self, thing: Thing, by: str) -> tuple[str, State] | None:
+    def _now(self, thing: Thing, by: str) -> tuple[str, Values] | None:
         key = (str(thing), by)
         if key not in self._known:
             self._known[key] = self._states.read(thing, by)
@@ -253,7 +253,7 @@ class _Restoring:
         self._known.clear()
         return self._states.write(thing, name, body, entry=entry, first=by)
 
-    def _back(self, thing: Thing, by: str, was: State, now: State) -> Iterator[tuple[Any, str | None]]:
+    def _back(self, thing: Thing, by: str, was: Values, now: Values) -> Iterator[tuple[Any, str | None]]:
         """Restore each entry that differs; yield it with the reason if that was not possible."""
         differing = _differing(was, now)
         needs = thing.restored.needs
@@ -312,7 +312,7 @@ class _Restoring:
         return {**(known or {}), **values} if thing.restored.read_each else values
 
 
-def _differing(was: State, now: State) -> list[Any]:
+def _differing(was: Values, now: Values) -> list[Any]:
     """Return the keys of all entries that differ; an entry that came back with another number does not."""
     come = [key for key in now if key not in was]
     found = []

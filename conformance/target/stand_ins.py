@@ -49,7 +49,7 @@ class StandIn:
 
 
 @dataclass
-class Elsewhere:
+class StandIns:
     """The replacements for fixtures, and the areas in which they did not help."""
 
     all: Sequence[StandIn] = ()

@@ -22,13 +22,12 @@ if TYPE_CHECKING:
     from conformance.target.profile import Actor, Profile
 
 #: Values of parameters by the key of an entry, or by RECORD for a part without entries.
-State = dict[Any, dict[str, Any]]
+Values = dict[Any, dict[str, Any]]
 RECORD = ""
 #: A service may shorten pages to any length, or refuse long ones.
 _PAGE_LENGTHS = (100, 10)
 _MOST_PAGES = 50
 _ALL = "*"
-_LONGEST_NUMBER = 18  # digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +93,11 @@ class States:
 
     def actors(self, thing: Thing, first: str | None = None) -> list[Actor]:
         """Return the actors who may read and write a thing, with `first` at the beginning."""
-        names = dict.fromkeys([*([first] if first else []), *thing.part.readers])
-        return [self.profile.actors[name] for name in names if name in self.profile.actors]
+        return self.profile.known_actors(first or "", *thing.part.readers)
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
-    def read(self, thing: Thing, first: str | None = None) -> tuple[str, State] | None:
+    def read(self, thing: Thing, first: str | None = None) -> tuple[str, Values] | None:
         """Return the state of a thing, and the first actor who could read it; None when nobody could."""
         operation = self.operation(thing.part.operation)
         for actor in self.actors(thing, first) if operation else ():
@@ -150,15 +148,15 @@ class States:
         answer = self.client.send(actor, "GET", path, query=query)
         return self.client.send(actor, "GET", path, query=query) if answer.is_broken else answer
 
-    def _state(self, actor: Actor, thing: Thing, body: Any) -> State | None:
-        part, body = thing.part, _numbered(body)
+    def _state(self, actor: Actor, thing: Thing, body: Any) -> Values | None:
+        part = thing.part
         if part.within is not None:
             body = body.get(part.within) if isinstance(body, dict) else None
         if part.by is None:
             return {RECORD: _values(thing.restored, body)} if isinstance(body, dict) else None
         if not isinstance(body, list):
             return None
-        found: State = {}
+        found: Values = {}
         for entry in body:
             key = value_at(entry, part.by)
             if not isinstance(key, int | str) or entry.get("active") is False:
@@ -203,17 +201,6 @@ class States:
 
 def _json(exchange: Exchange) -> Any:
     return exchange.served_json if exchange.status == HTTPStatus.OK else None
-
-
-def _numbered(body: Any) -> Any:
-    """Return JSON with ids as numbers, where a half-built service writes them as texts: as such nobody finds them."""
-    if isinstance(body, list):
-        return [_numbered(entry) for entry in body]
-    if not isinstance(body, dict):
-        return body
-    is_text = isinstance(body.get("id"), str) and body["id"].isdecimal() and len(body["id"]) <= _LONGEST_NUMBER
-    own = {"id": int(body["id"])} if is_text else {}
-    return {name: _numbered(value) for name, value in body.items()} | own
 
 
 def _values(restored: Restored, body: dict[str, Any]) -> dict[str, Any]:

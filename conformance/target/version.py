@@ -53,8 +53,7 @@ class Reported:
 
 def asking_actor(profile: Profile) -> Actor | None:
     """Return the actor for calls that anybody may make: the maintainer, the owner, or any other."""
-    name = next((name for name in ("maintainer", "owner") if name in profile.actors), None)
-    return profile.actors[name] if name else next(iter(profile.actors.values()), None)
+    return next(iter(profile.known_actors("maintainer", "owner", *profile.actors)), None)
 
 
 def ask_version(profile: Profile, client: Client) -> Reported | str:

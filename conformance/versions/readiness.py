@@ -14,7 +14,7 @@ from conformance.contract import ChangeKind, Version
 from conformance.errors import UsageError
 from conformance.results.grouping import grouped
 from conformance.results.record import Reason, TableItem
-from conformance.results.text import one_line, plural, said
+from conformance.results.text import one_line, plural
 from conformance.results.verdicts import RequirementVerdict, Verdict, add_up
 from conformance.versions.timeline import TimelineItem, TimelineState, timeline
 
@@ -189,7 +189,7 @@ def _ready(entry: TimelineItem) -> ReadyItem:
 
 def _violation(row: RequirementVerdict) -> ComingViolation:
     check = row.failures[0]
-    words = said(check)
+    words = check.said
     return ComingViolation(
         requirement=row.requirement.id,
         statement=row.requirement.statement,

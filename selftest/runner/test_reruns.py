@@ -14,7 +14,7 @@ from conformance.results.reading import read_record
 from conformance.results.record import Check, Evidence, Outcome, Reason, TestEnd, TestOutcome
 from conformance.runner.reruns import Reruns
 from conformance.runner.session import Session
-from conformance.target.stand_ins import Elsewhere, StandIn
+from conformance.target.stand_ins import StandIn, StandIns
 from selftest.altering import altering
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ PAGE = failed_by("DELETE /api/v4/rules/1", 200, "<!doctype html><title>Sign in</
 def test_a_failure_counts_unless_it_can_be_observed_again_and_then_holds(
     first: Check, second: Check, expected: Outcome
 ) -> None:
-    reruns = Reruns(confirms=True, most=0, area="merge-request-approvals", elsewhere=Elsewhere())
+    reruns = Reruns(confirms=True, most=0, area="merge-request-approvals", stand_ins=StandIns())
     test = ended_test(is_unmet=False, failures=1)
     assert reruns.lines_after([first, TestEnd(TEST, TestOutcome.FAILED)], test) is None
     ended = TestOutcome.FAILED if second.outcome is Outcome.FAILED else TestOutcome.INCONCLUSIVE
@@ -76,7 +76,7 @@ def test_a_failure_counts_that_twice_cannot_be_checked_because_of_an_earlier_ste
     third: Check, expected: Outcome
 ) -> None:
     """What was not taken back cannot be given again, so that no later attempt comes to the step that failed."""
-    reruns = Reruns(confirms=True, most=0, area="merge-request-approvals", elsewhere=Elsewhere())
+    reruns = Reruns(confirms=True, most=0, area="merge-request-approvals", stand_ins=StandIns())
     counted: Any = None
     for check in (READ, KEPT, third):
         assert counted is None
@@ -96,7 +96,7 @@ def test_a_failure_counts_that_twice_cannot_be_checked_because_of_an_earlier_ste
 def test_what_is_lost_between_calls_at_the_same_moment_counts_if_it_is_lost_twice(
     attempts: list[Check], expected: Outcome
 ) -> None:
-    reruns = Reruns(confirms=True, most=0, area="merge-request-approvals", elsewhere=Elsewhere())
+    reruns = Reruns(confirms=True, most=0, area="merge-request-approvals", stand_ins=StandIns())
     counted: Any = None
     for check in attempts:
         assert counted is None
@@ -117,8 +117,8 @@ def test_an_attempt_with_other_fixtures_counts_only_if_it_ran() -> None:
     ]
     not_run: list[Line] = [lacking, TestEnd(TEST, TestOutcome.NOT_TESTED)]
     for second, expected in ((not_run, broken), (ran, ran[0])):
-        elsewhere = Elsewhere([StandIn("what is set aside", cast("Any", None))])
-        reruns = Reruns(confirms=True, most=0, area="job-token-scope", elsewhere=elsewhere)
+        stand_ins = StandIns([StandIn("what is set aside", cast("Any", None))])
+        reruns = Reruns(confirms=True, most=0, area="job-token-scope", stand_ins=stand_ins)
         other = replace(broken, requirement="job-token-scope.settings.read")
         assert reruns.lines_after([broken, other, TestEnd(TEST, TestOutcome.PASSED)], unmet) is None
         counted = reruns.lines_after(second, unmet) or ()
@@ -129,8 +129,8 @@ def test_an_attempt_with_other_fixtures_counts_only_if_it_ran() -> None:
 
 @pytest.mark.parametrize("ended", [TestOutcome.INCONCLUSIVE, TestOutcome.FAILED], ids=["within", "in its teardown"])
 def test_what_failed_in_the_last_attempt_of_a_run_alone_is_unstable(ended: TestOutcome) -> None:
-    reruns = Reruns(confirms=True, most=0, area="merge-request-approvals", elsewhere=Elsewhere())
-    once = Reruns(confirms=False, most=0, area="merge-request-approvals", elsewhere=Elsewhere())
+    reruns = Reruns(confirms=True, most=0, area="merge-request-approvals", stand_ins=StandIns())
+    once = Reruns(confirms=False, most=0, area="merge-request-approvals", stand_ins=StandIns())
     for attempts, expected in ((reruns, Outcome.UNSTABLE), (once, Outcome.FAILED)):
         lines = attempts.lines_at_last([DELETED, TestEnd(TEST, ended)])
         assert [line.outcome for line in lines if isinstance(line, Check)] == [expected]

@@ -11,6 +11,7 @@ import pytest
 from conformance.cli.provision import write_profile
 from conformance.errors import ExitCode, UsageError
 from conformance.target import load_profile, marker
+from conformance.target.machine import write_privately
 from conformance.target.marker import Marker
 from conformance.target.mending import mend
 from conformance.target.provisioning.files import SecretsFile
@@ -49,6 +50,13 @@ def test_a_file_that_is_replaced_keeps_its_rights_and_links_to_it(tmp_path: Path
     assert (tmp_path / "file").read_text(encoding="utf-8") == "new"
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
     assert (tmp_path / "link").is_symlink()
+
+
+def test_a_state_folder_that_is_a_file_is_named_instead_of_ignored(tmp_path: Path) -> None:
+    """A run whose ledger nobody remembers is never put back, if its machine goes down."""
+    (tmp_path / "state").write_text("", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"state/ledger cannot be written: File exists.*CONFORMANCE_STATE"):
+        write_privately(tmp_path / "state" / "ledger", "{}")
 
 
 def test_a_file_that_cannot_be_replaced_is_written_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -307,10 +307,9 @@ def _made(run: Run, operation: Operation, area: Area, place: Place) -> Arranged:
     Otherwise a target that refuses the keeper would hide exactly this fault.
     """
     request_example = area.request_examples[operation.id]
-    known = [name for name in dict.fromkeys([area.keeper, *operation.served]) if name in run.profile.actors]
     unmet: Unmet | None = None
-    for name in known:
-        keeper = area.stand_in(Caller(run, run.profile.actors[name]), place)
+    for actor in run.profile.known_actors(area.keeper, *operation.served):
+        keeper = area.stand_in(Caller(run, actor), place)
         made = Arranged(operation, place, keeper, Prepared(operation, {}), area)
         try:
             if not (operation.is_read and request_example.changes_nothing_before):

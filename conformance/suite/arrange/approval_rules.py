@@ -8,10 +8,10 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from conformance.http.bodies import json_in
+from conformance.http.bodies import is_same, json_in
 from conformance.http.redaction import beginning
 from conformance.results.record import Reason
-from conformance.results.text import as_json
+from conformance.results.text import as_json, each_as_json
 from conformance.suite.arrange.reviews import (
     Rule,
     created,
@@ -167,9 +167,13 @@ def own_rule_put_back(caller: Caller, rules: Path) -> Iterator[Rule]:
     try:
         yield found
     finally:
-        values = {name: before[name] for name in ("name", "approvals_required")}
-        lists = {"user_ids": before["users"], "group_ids": before["groups"]}
-        caller.put(rules / found["id"], {**values, **lists})
+        _put_back(caller, rules / found["id"], before)
+
+
+def _put_back(writer: Caller, rule: Path, before: dict[str, Any]) -> None:
+    """Give a rule the content again that `essence` or `standing` returned."""
+    values = {name: before[name] for name in ("name", "approvals_required")}
+    writer.put(rule, {**values, "user_ids": before["users"], "group_ids": before["groups"]})
 
 
 def attempt(caller: Caller, rules: Path, **more: object) -> tuple[Answer, list[Rule]]:
@@ -289,7 +293,7 @@ def named_by_profile(place: Place, keeper: str, *, branches: bool = False) -> di
 def approvers_by_turns() -> list[dict[str, list[int]]]:
     """Return lists of approvers for two changes: one user and one group each, and others the second time."""
     profile, both = current_run().profile, ("approver", "second_approver")
-    people = [who.id for name in both if (who := profile.actors.get(name)) is not None and who.id is not None]
+    people = [actor.id for actor in profile.known_actors(*both) if actor.id is not None]
     groups = [one.id for name in both for one in profile.fixtures.get(f"{name}_group", ())[:1]]
     named = {"user_ids": people, "group_ids": groups}
     return [{name: [ids[turn]] for name, ids in named.items() if len(ids) == len(both)} for turn in (0, 1)]
@@ -309,7 +313,7 @@ def a_rule_that_names_approvers(writer: Caller, project: Fixture) -> Iterator[No
 
 
 @dataclass(frozen=True)
-class Reading:
+class RuleShown:
     """A rule as somebody reads it; it is read again while the target may need time to settle."""
 
     where: str
@@ -326,8 +330,8 @@ class Reading:
     def must_hold(self, **values: Any) -> None:
         """Expect these values."""
         self._expect(
-            ", ".join(f"{name} = {as_json(value)}" for name, value in values.items()),
-            lambda rule: all(_is(rule.get(name), value) for name, value in values.items()),
+            each_as_json(values),
+            lambda rule: all(is_same(rule.get(name), value) for name, value in values.items()),
             tuple(values),
         )
 
@@ -359,7 +363,7 @@ class Reading:
         must_settle(looks_right, f"{self.where}: {expected}", lambda: _shown(seen[-1], names))
 
 
-def by_id(reader: Caller, rules: Path, number: int) -> Reading:
+def by_id(reader: Caller, rules: Path, number: int) -> RuleShown:
     """Read a rule by its number; inconclusive where that answers neither with something nor that there is nothing."""
 
     def read() -> Rule | None:
@@ -369,23 +373,23 @@ def by_id(reader: Caller, rules: Path, number: int) -> Reading:
         reader.list(rules)  # where rules cannot be read at all, it says nothing about this one
         return None
 
-    return Reading(f"the rule read by {reader.name}", read)
+    return RuleShown(f"the rule read by {reader.name}", read)
 
 
-def in_list(reader: Caller, rules: Path, number: int) -> Reading:
+def in_list(reader: Caller, rules: Path, number: int) -> RuleShown:
     """Read a rule from the list of its group or project."""
 
     def read() -> Rule | None:
         found = reader.list(rules).having(id=number)
         return dict(found[0]) if len(found) == 1 else None
 
-    return Reading(f"the rule in the list read by {reader.name}", read)
+    return RuleShown(f"the rule in the list read by {reader.name}", read)
 
 
-def in_answer(answer: Answer) -> Reading:
+def in_answer(answer: Answer) -> RuleShown:
     """Read the rule that a call was answered with; the call must have been served."""
     answer.given_served()
-    return Reading("the rule in the answer", lambda: _object(answer))
+    return RuleShown("the rule in the answer", lambda: _object(answer))
 
 
 def page_length(entries: int) -> int:
@@ -417,10 +421,6 @@ def _object(answer: Answer) -> Rule | None:
     return body if isinstance(body, dict) else None
 
 
-def _is(found: Any, wanted: Any) -> bool:
-    return bool(found == wanted) and isinstance(found, bool) == isinstance(wanted, bool)
-
-
 def _compare(rule: Rule, ids: Mapping[str, Collection[int]], relation: Callable[[set[int], list[int]], bool]) -> bool:
     found = {name: numbers(rule, name) for name in ids}
     return all(shown is not None and relation(set(ids[name]), shown) for name, shown in found.items())
@@ -434,7 +434,7 @@ def _shown(rule: Rule | None, names: tuple[str, ...]) -> str:
     if rule is None:
         return "no such rule"
     told = {name: shown if (shown := numbers(rule, name)) is not None else rule.get(name, "nothing") for name in names}
-    return ", ".join(f"{name} = {as_json(value)}" for name, value in told.items())
+    return each_as_json(told)
 
 
 def _brief(value: Any) -> str:
@@ -490,8 +490,7 @@ def leaves_nobody(writer: Caller, rule: Path, change: Mapping[str, Any], answer:
     emptied = writer.put(rule, {**change, "user_ids": [], "group_ids": []})
     for before in (content for one, content in known if emptied.is_served and str(one) == number):
         # It was refused for another reason, such as a number that its approvers do not reach: they have to stay.
-        values = {name: before[name] for name in ("name", "approvals_required")}
-        writer.put(rule, {**values, "user_ids": before["users"], "group_ids": before["groups"]})
+        _put_back(writer, rule, before)
     return emptied.exchange.is_refusal
 
 

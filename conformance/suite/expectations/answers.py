@@ -7,7 +7,7 @@ from http import HTTPStatus
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Self
 
-from conformance.http.bodies import ABSENT, object_in, parsed
+from conformance.http.bodies import ABSENT, is_same, object_in, parsed
 from conformance.http.redaction import beginning
 from conformance.results.record import Reason
 from conformance.results.text import as_json
@@ -83,7 +83,7 @@ class Answer:
     def json(self) -> Any:
         """The body as JSON; a violation when it is no JSON, or when the status says that nobody was served."""
         looked()
-        if not 200 <= self.status < 300:  # noqa: PLR2004 - HTTP's own numbers
+        if not self.is_served:
             raise Violation("any 2xx", f"status {self.status}", self.exchange)
         try:
             return parsed(self.exchange.body)
@@ -101,7 +101,7 @@ class Answer:
     def must_be_served(self) -> Self:
         """Expect any 2xx."""
         looked()
-        if not 200 <= self.status < 300:  # noqa: PLR2004 - HTTP's own numbers
+        if not self.is_served:
             self.given_there()
             raise Violation("any 2xx", f"status {self.status}", self.exchange)
         return self
@@ -124,12 +124,11 @@ class Answer:
         if beside is not None and not beside.is_served:
             beside.given_there()
             raise beside.unserved(
-                f"the same call was not served for {beside.actor} either "
+                f"the same call was not served for {beside.exchange.call.caller} either "
                 f"({beside.exchange.problem or f'status {beside.exchange.status}'}), so a refusal proves nothing"
             )
         is_nobody = self.exchange.call.actor not in current_run().profile.actors.values()
-        redirected = is_nobody and 300 <= self.status < 400  # noqa: PLR2004 - HTTP's own numbers
-        if not (400 <= self.status < 500 or redirected):  # noqa: PLR2004
+        if not (self.exchange.is_refusal or (is_nobody and self.exchange.is_redirect)):
             raise Violation("a refusal (any 4xx)", f"status {self.status}", self.exchange)
         return self
 
@@ -165,7 +164,7 @@ class Answer:
             raise Violation("a JSON object", self._shown(), self.exchange)
         for name, wanted in values.items():
             found = body.get(name, ABSENT)
-            if found is ABSENT or found != wanted or isinstance(found, bool) != isinstance(wanted, bool):
+            if not is_same(found, wanted):
                 shown = "nothing" if found is ABSENT else as_json(found)
                 raise Violation(f"{name} = {as_json(wanted)}", f"{name} = {shown}", self.exchange)
         return self
@@ -216,13 +215,8 @@ class Answer:
         _require_number_to_be_taken(self.exchange)
         current_run().absences.require_answer(self.exchange)
 
-    @property
-    def actor(self) -> str:
-        """Who called."""
-        return self.exchange.call.actor.name if self.exchange.call.actor else "anonymous"
-
     def _what(self) -> str:
-        return f"{self.exchange.call.method} {self.exchange.call.target} by {self.actor}"
+        return f"{self.exchange.call.method} {self.exchange.call.target} by {self.exchange.call.caller}"
 
     def _shown(self) -> str:
         text = beginning(self.exchange.body[:_LONGEST_BODY].decode("utf-8", "replace"), _SHOWN_BODY)

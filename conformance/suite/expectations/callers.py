@@ -8,13 +8,13 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from conformance.http.bodies import ABSENT
+from conformance.http.exchange import READING
 from conformance.suite.context import Run, current_run, current_test
 from conformance.suite.exceptions import Violation, require_in
 from conformance.suite.expectations.answers import Answer
 from conformance.suite.expectations.listings import Listing, WholeListing
 from conformance.suite.expectations.words import read_until
 from conformance.suite.per_run import PerRun
-from conformance.suite.writes import READING
 from conformance.target import Actor
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from conformance.http.bodies import json_in
 from conformance.http.exchange import goes_on
 from conformance.results.record import Reason
-from conformance.results.text import as_json
+from conformance.results.text import each_as_json
 from conformance.suite.context import Unmet, Violation, current_run, suspects
 from conformance.suite.expectations.words import given, looked, settles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection
 
     from conformance.suite.expectations.answers import Answer
 
@@ -152,13 +152,13 @@ class Listing:
         self._wait(lambda: bool(self.having(**values)))
         found = self.having(**values)
         if not found:
-            raise Unmet(Reason.VACUOUS, f"{self._path} has no entry with {_listed(values)} to look at")
+            raise Unmet(Reason.VACUOUS, f"{self._path} has no entry with {each_as_json(values)} to look at")
         return dict(found[0])
 
     def given_without(self, **values: Any) -> Self:
         """Go on only if there is no entry with these values, or it disappears in time."""
         gone = self._wait(lambda: not self.having(**values))
-        given(gone, f"{self._path} still has an entry with {_listed(values)}")
+        given(gone, f"{self._path} still has an entry with {each_as_json(values)}")
         return self
 
     def must_be_of(self, ids: Collection[Any]) -> Self:
@@ -169,19 +169,19 @@ class Listing:
 
     def must_contain(self, **values: Any) -> Self:
         """Expect an entry with these values, within the time the target has to settle."""
-        self._settle(lambda: bool(self.having(**values)), f"an entry with {_listed(values)}")
+        self._settle(lambda: bool(self.having(**values)), f"an entry with {each_as_json(values)}")
         return self
 
     def must_contain_once(self, **values: Any) -> Self:
         """Expect exactly one entry with these values."""
-        self._settle(lambda: len(self.having(**values)) == 1, f"one entry with {_listed(values)}")
+        self._settle(lambda: len(self.having(**values)) == 1, f"one entry with {each_as_json(values)}")
         return self
 
     def must_not_contain(self, *, after: Listing, **values: Any) -> Self:
         """Expect no entry with these values; `after` must have had one, or its absence proves nothing."""
         if not after.having(**values):
-            raise Unmet(Reason.VACUOUS, f"there was no entry with {_listed(values)} that could have gone")
-        self._settle(lambda: not self.having(**values), f"no entry with {_listed(values)}")
+            raise Unmet(Reason.VACUOUS, f"there was no entry with {each_as_json(values)} that could have gone")
+        self._settle(lambda: not self.having(**values), f"no entry with {each_as_json(values)}")
         return self
 
     def _settle(self, holds: Callable[[], bool], expected: str) -> None:
@@ -232,7 +232,3 @@ def _array(answer: Answer) -> list[Any]:
     if not isinstance(body, list):
         raise Unmet(Reason.PRECONDITION, f"GET {answer.exchange.call.target} did not answer a JSON array")
     return body
-
-
-def _listed(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} = {as_json(value)}" for name, value in values.items())

@@ -245,11 +245,8 @@ def unchanged(read: Callable[[], Any], what: str) -> Iterator[None]:
     """Expect that two reads, before and after, are the same; inconclusive when one of them failed."""
     before = read()
     yield
-    looked()
     current_run().known_reads.forget()
-    after = read()
-    if after != before:
-        raise Violation.of_change(what, before, after, *suspects())
+    must_be_as_before(what, before, read())
 
 
 def must_settle(holds: Callable[[], bool], expected: str, actual: Callable[[], str], *, within: float = 0) -> None:
@@ -268,13 +265,7 @@ def settles(holds: Callable[[], bool], within: float = 0) -> bool:
     That is at least `within` seconds, but for these never longer than the target's deadline.
     """
     limits = current_run().profile.limits
-    deadline = time.monotonic() + max(min(within, limits.deadline_seconds), limits.settle_seconds)
-    pauses = _pauses()
-    while time.monotonic() < deadline:
-        _pause(next(pauses))
-        if holds():
-            return True
-    return False
+    return _holds_before(time.monotonic() + max(min(within, limits.deadline_seconds), limits.settle_seconds), holds)
 
 
 def read_until(read: Callable[[], T], holds: Callable[[T], bool], within: float = 0) -> T:
@@ -296,27 +287,23 @@ def eventually(holds: Callable[[], bool], expected: str) -> None:
     waits = current_run().waits
     seconds = waits.seconds_for(expected)
     deadline = time.monotonic() + seconds
-    pauses = _pauses()
     if holds():
         return
-    while time.monotonic() < deadline:
-        _pause(next(pauses))
-        if holds():
-            waits.came(expected)
-            return
+    if _holds_before(deadline, holds):
+        waits.came(expected)
+        return
     waits.missed(expected)
     why = "" if seconds == waits.deadline_seconds else ", after others were waited for in vain"
     raise Unmet(Reason.PRECONDITION, f"{expected} did not happen within {seconds:g} s{why}")
 
 
-def _pause(seconds: float) -> None:
-    time.sleep(seconds)
-    current_run().known_reads.forget()
-
-
-def _pauses() -> Iterator[float]:
-    """Yield how long to wait before the next check: very short at first, then longer, to spare a slow target."""
+def _holds_before(deadline: float, holds: Callable[[], bool]) -> bool:
+    """Check again until a condition holds: very soon at first, then more rarely, to spare a slow target."""
     pause = _FIRST_PAUSE
-    while True:
-        yield pause
+    while time.monotonic() < deadline:
+        time.sleep(pause)
+        current_run().known_reads.forget()
+        if holds():
+            return True
         pause = min(pause * 2, _LONGEST_PAUSE)
+    return False

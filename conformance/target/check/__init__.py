@@ -10,13 +10,13 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 from conformance.target.check.actors import actor, doubted_roles, roles
 from conformance.target.check.contents import look_inside
 from conformance.target.check.fixtures import BY_KIND
-from conformance.target.check.without_calls import duplicates, too_few
-from conformance.target.names import FIXTURE_ROWS
+from conformance.target.names import FIXTURE_ROWS, PLURALS
 from conformance.target.readings import Finding, Readings, State
 from conformance.target.version import Reported, ask_version
 
@@ -89,8 +89,8 @@ def _look(profile: Profile, client: Client, numbers: Sequence[int]) -> tuple[Fin
 def _looks(profile: Profile, client: Client) -> Iterator[Callable[[], Iterable[Finding]]]:
     """Yield the checks of a world; they can run in parallel."""
     target = Readings(profile, client)
-    yield partial(duplicates, profile)
-    yield partial(too_few, profile)
+    yield partial(_duplicates, profile)
+    yield partial(_too_few, profile)
     yield from (partial(actor, target, name) for name in profile.actors)
     for name, entries in profile.fixtures.items():
         row = FIXTURE_ROWS[name]
@@ -101,6 +101,38 @@ def _looks(profile: Profile, client: Client) -> Iterator[Callable[[], Iterable[F
             yield partial(look_inside, target, name, row.kind, entry)
             if row.roles:
                 yield partial(roles, target, entry.place, name, entry)
+
+
+def _duplicates(profile: Profile) -> Iterator[Finding]:
+    """Yield names that stand for the same thing although they must not."""
+    for one, other in combinations(profile.actors.values(), 2):
+        values = ((key, getattr(one, key), getattr(other, key)) for key in ("token", "id", "username"))
+        same = next((key for key, its, others in values if its is not None and its == others), None)
+        if same is not None:
+            # The administrator is only an additional reader.
+            state = State.NOTE if "admin" in (one.name, other.name) else State.CONTRADICTED
+            detail = f"the same {same} as that of {one.name}: each actor is a user of its own"
+            yield Finding(f"actors.{other.name}.{same}", state, detail)
+    things: dict[tuple[str, Any], str] = {}
+    for name, entries in profile.fixtures.items():
+        row = FIXTURE_ROWS[name]
+        key = next((key for key in ("slug", "iid", "id") if any(key == entry.name for entry in row.fields)), "")
+        for entry in entries:
+            place, value = entry.place, entry.get(key)
+            before = [things[sort, value] for sort in row.apart if (sort, value) in things]
+            if before and value is not None:
+                detail = f"the same as {before[0]}: each of these is a thing of its own"
+                yield Finding(f"{place}.{key}", State.CONTRADICTED, detail)
+            things |= {(sort, value): place for sort in row.apart if (sort, value) not in things}
+
+
+def _too_few(profile: Profile) -> Iterator[Finding]:
+    """Yield lists of fixtures that have fewer entries than the tests need."""
+    for plural, singular in PLURALS.items():
+        number, least = len(profile.fixtures.get(singular, ())), FIXTURE_ROWS[plural].least
+        if 0 < number < least:
+            detail = f"{number} of at least {least}: add {least - number} more"
+            yield Finding(f"fixtures.{plural}", State.MISSING, detail)
 
 
 def doubted_version(profile: Profile, client: Client) -> Iterator[Finding]:

@@ -55,6 +55,8 @@ UNTIL_KNOWN = MOMENTARY | {403}
 #: Statuses for a name that is taken, perhaps only by something that is being deleted.
 TAKEN = frozenset({400, 409, 422})
 _SAYS_TAKEN = re.compile(r"\b(taken|already)\b", re.IGNORECASE)
+#: Statuses that refuse for good; a 429, for example, does not.
+REFUSED = frozenset(range(400, 500)) - {408, 425, 429}
 #: Statuses of a service that does not have a call, or lets nobody make it.
 NOT_OFFERED = NOT_THERE | {403}
 

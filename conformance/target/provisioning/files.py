@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from conformance.errors import UsageError
+from conformance.errors import UsageError, or_usage_error
 from conformance.http.redaction import keep_in
 from conformance.target.profile_file import secrets_in
 
@@ -130,19 +130,14 @@ class MadeFile(Made):
         super().__init__()
         self._base_url = base_url
         self.file, self._is_new = file, not file.exists()
-        try:
+        with or_usage_error(f"Cannot write the list of what is made to {file}"):
             self._stream = file.open("a", encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"Cannot write the list of what is made to {file}: {error.strerror or error}.") from error
 
     def _write(self, entry: Mapping[str, str]) -> None:
-        try:
+        with or_usage_error(f"Cannot write the list of what is made to {self.file}"):
             self._stream.write(json.dumps({**entry, "target": self._base_url}) + "\n")
             self._stream.flush()
             os.fsync(self._stream.fileno())
-        except OSError as error:
-            why = error.strerror or error
-            raise UsageError(f"Cannot write the list of what is made to {self.file}: {why}.") from error
 
     def close(self) -> None:
         """Close the file; delete it if it is new and empty."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.http.bodies import records_of
 from conformance.http.exchange import NOT_THERE
-from conformance.target.provisioning.calls import BEARER
+from conformance.target.provisioning.calls import BEARER, REFUSED
 from conformance.target.provisioning.integrations import Trial, catalogue, described_by, features_from, fixtures_from
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 Told = tuple[str, Any]
 #: How many projects are tried for something that any of them may have.
 _MOST_ASKED = 20
-#: Statuses that are permanent; a 429, for example, is not.
-_REFUSED = frozenset(range(400, 500)) - {408, 425, 429}
 #: The paths below a project where this name shows that it asks for a password.
 _ASKING, _ASKS = ("approvals", "merge_request_approval_setting"), "require_password_to_approve"
 #: The statuses of a relation whose export has ended: finished and failed.
@@ -54,7 +52,7 @@ def is_there(calls: Calls, tokens: Iterable[str], path: str) -> bool:
 
     If only one of several callers is refused, or the operation fails, it exists; a run tests whether that is right.
     """
-    return any(calls.get(token, path).status not in {*_REFUSED, *NOT_THERE} for token in tokens)
+    return any(calls.get(token, path).status not in {*REFUSED, *NOT_THERE} for token in tokens)
 
 
 def completions(calls: Calls, token: str, projects: Iterable[Entry]) -> dict[str, Any]:
@@ -82,7 +80,7 @@ def completes(calls: Calls, token: str, project: str) -> bool:
     bodies = ({"current_file": needed}, {"current_file": most}, {"current_file": most, **options})
     tries = [*((token, body) for body in bodies), (f"{BEARER}{token}", bodies[0])]
     asked = (calls.ask(shown, "/code_suggestions/completions", body).status for shown, body in tries)
-    return any(status not in _REFUSED for status in asked)
+    return any(status not in REFUSED for status in asked)
 
 
 def asks_for_password(calls: Calls, token: str, project: int) -> bool:

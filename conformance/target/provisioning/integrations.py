@@ -9,6 +9,7 @@ from functools import cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from conformance.http.exchange import query_text
 from conformance.target.provisioning.blueprint import data_file
 from conformance.target.provisioning.calls import RefusedError
 from conformance.target.readings import flat
@@ -157,7 +158,7 @@ class Trial:
             tried = {name: value for name, value in tried.items() if self._put(kind, {name: value}).is_served}
             # Parameters that a call omits may return to their defaults, so only a single call can show them all.
             answer = self._put(kind, tried)
-        wanted = {name: _text(value) for name, value in tried.items() if name not in kind.secrets}
+        wanted = {name: query_text(value) for name, value in tried.items() if name not in kind.secrets}
         give_up = time.monotonic() + (_DONE_WITHIN_SECONDS if answer.status == HTTPStatus.ACCEPTED else 0)
         while not wanted.items() <= (shown := self._shown(kind)).items() and time.monotonic() < give_up:
             time.sleep(_PAUSE_SECONDS)
@@ -170,11 +171,7 @@ class Trial:
         with suppress(RefusedError):
             entries = self.calls.walk(self.token, self.path)
             listed = next((entry for entry in entries if entry.get("slug") == kind.slug), {})
-        return {name: _text(value) for name, value in (flat(listed) | flat(alone)).items()}
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+        return {name: query_text(value) for name, value in (flat(listed) | flat(alone)).items()}
 
 
 def described_by(trial: Trial, kinds: Iterable[Kind]) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
@@ -265,7 +262,7 @@ _PARAMETERS_OF_SOME = {
 def features_from(found: Mapping[str, dict[str, Any]], refused: Container[str] = ()) -> dict[str, bool]:
     """Return the features that the descriptions, by slug, prove or disprove.
 
-    The features that `unclear` names are left out.
+    The kinds in `refused` are there, although nothing describes them.
     """
     kinds = [kind for kind in catalogue() if kind.slug in found or kind.slug in refused]
     # A kind of integrations may have its fixture from another one.

@@ -19,7 +19,7 @@ from conformance.target.names import CHECKED, LEAVING
 from conformance.target.profile import Fixture
 from conformance.target.provisioning import PREFIX
 from conformance.target.provisioning.blueprint import MARK, is_ours
-from conformance.target.provisioning.calls import Calls, Entry, RefusedError, Wanted, segment
+from conformance.target.provisioning.calls import REFUSED, Calls, Entry, RefusedError, Wanted, segment
 from conformance.target.provisioning.sweep import delete_group, is_marked
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ NEEDING = frozenset({LEAVING, "project-approval-rules", "merge-request-approvals
 _APPROVERS = {"user_ids": ("approver", "second_approver"), "group_ids": ("approver_group", "second_approver_group")}
 _SHOWN_AS = {"user_ids": "users", "group_ids": "groups"}
 #: Statuses for a group that does not exist, or that the caller may not see.
-_NOT_THERE = frozenset(range(400, 500)) - {401, 408, 425, 429}
+_NOT_THERE = REFUSED - {401}
 #: How many groups are searched for those of earlier runs on a target without a search.
 _MOST_LOOKED_AT = 1000
 
@@ -83,8 +83,8 @@ class OwnGroups:
             return False
         self._trouble, first = trouble, self._made["rules_group"]
         with suppress(TargetError):
-            actors = [self.around.actors[name] for name in ("owner", "admin") if name in self.around.actors]
-            answers = [self.calls.get(actor.token, f"/groups/{first['id']}") for actor in actors]
+            asking = self.around.known_actors("owner", "admin")
+            answers = [self.calls.get(actor.token, f"/groups/{first['id']}") for actor in asking]
             return all(
                 answer.status in _NOT_THERE or (answer.is_served and answer.entry.get("full_path") != first["path"])
                 for answer in answers
@@ -276,7 +276,7 @@ def removed(calls: Calls, profile: Profile, group: OwnGroup) -> str | None:
     A group that the target will delete later by itself counts as removed. Raise TargetError when no answer comes.
     """
     problem: str | None = "the profile has nobody who could remove it"
-    for actor in (profile.actors[name] for name in ("owner", "admin") if name in profile.actors):
+    for actor in profile.known_actors("owner", "admin"):
         place = f"/groups/{group.number or segment(group.path)}"
         answer = calls.get(actor.token, place)
         if answer.status is None:
