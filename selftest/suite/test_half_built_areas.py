@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from conformance.proof.tampering import bodies
 from conformance.reference import EmbeddedServer
-from conformance.reference.errors import ForbiddenError, NotFoundError
+from conformance.reference.errors import ForbiddenError, InvalidError, NotFoundError
 from conformance.reference.http import Response, no_content, ok
 from conformance.target.embedded import prepared_service
 from selftest.reads import rows_of
@@ -123,6 +124,22 @@ def everybody_may_do_everything(service: Service) -> None:
         service.routes.change(route.key, least_role=type(route.least_role).NONE)
 
 
+def settings_of_groups_are_absent_behind_a_reader_of_bodies(service: Service) -> None:
+    """Refuse a body that is no object before looking for the operation, as web frameworks do."""
+
+    def read_first(request: Request) -> Response:
+        try:
+            is_object = isinstance(json.loads(request.body or b"{}"), dict)
+        except ValueError:
+            is_object = False
+        if not is_object:
+            raise InvalidError("body")
+        return unknown(request)
+
+    for method in ("GET", "PUT"):
+        service.routes.change(f"{method} /groups/:id/merge_request_approval_setting", handler=read_first)
+
+
 @pytest.fixture
 def judged(conformance: Callable[..., Any], write_profile: Callable[..., Path], tmp_path: Path) -> Judge:
     """Select requirements, run the suite on a service that was altered, and return the verdict of each requirement."""
@@ -195,6 +212,11 @@ def judged(conformance: Callable[..., Any], write_profile: Callable[..., Path], 
                 "integrations.disable.settings-stay-reset",
                 "integrations.alias.disable-shows",
             ),
+        ),
+        (
+            settings_of_groups_are_absent_behind_a_reader_of_bodies,
+            "approval-settings.group.update",
+            ("approval-settings.group.authorization.owner-is-served", "errors.refusal.is-client-error"),
         ),
         (
             everybody_may_do_everything,
