@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
+from conformance.suite.arrange import INHERITED
 from conformance.suite.arrange.code_completion import CHECK, COMPLETIONS, FILE, UNKNOWN_PATH, completion
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.derived import administrators, caller_named, is_known
@@ -219,6 +220,8 @@ WRONG: Mapping[str, tuple[Any, ...]] = {
     "code-completion.request.intent.allows-no-other": (
         completion(intent="conformance-unknown-intent"),
         completion(intent="COMPLETION"),
+        completion(intent="completion-none"),
+        completion(intent=INHERITED),
         completion(intent=NO_TEXT),
         completion(intent="conformance-unknown-intent", stream=True),
     ),
