@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.proof.tampering import bodies
+from conformance.proof.written.group_approval_rules import rule_of_another_group_is_changed
+from conformance.proof.written.project_approval_rules_in_steps import any_text_changes_a_rule_and_is_refused
 from conformance.reference import EmbeddedServer
 from conformance.reference.errors import ForbiddenError, InvalidError, NotFoundError
 from conformance.reference.http import Response, no_content, ok
@@ -217,6 +219,16 @@ def judged(conformance: Callable[..., Any], write_profile: Callable[..., Path], 
             settings_of_groups_are_absent_behind_a_reader_of_bodies,
             "approval-settings.group.update",
             ("approval-settings.group.authorization.owner-is-served", "errors.refusal.is-client-error"),
+        ),
+        (
+            rule_of_another_group_is_changed,
+            "group-approval-rules.update.rule-of-another-group",
+            ("group-approval-rules.update.rule-id-is-integer", "group-approval-rules.update.unknown-rule"),
+        ),
+        (
+            any_text_changes_a_rule_and_is_refused,
+            "project-approval-rules.update.rule-id-is-integer",
+            ("project-approval-rules.delete.rule-id-is-integer",),
         ),
         (
             everybody_may_do_everything,
