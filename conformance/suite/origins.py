@@ -89,7 +89,8 @@ class Origins:
 
 
 def _values(profile: Profile) -> Iterator[_Value]:
-    for fixture, entries in profile.fixtures.items():
+    written = {name: entries for name, entries in profile.fixtures.items() if name in FIXTURE_ROWS}  # not by the run
+    for fixture, entries in written.items():
         kind = FIXTURE_ROWS[fixture].kind or ""
         for entry in entries:
             for name, value in entry.values.items():

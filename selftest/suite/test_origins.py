@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from conformance.http.exchange import Call, Exchange
 from conformance.suite.exceptions import Violation
 from conformance.suite.origins import Origins
+from conformance.target.profile import Fixture
 from conformance.target.profile_file import profile_from
 
 if TYPE_CHECKING:
@@ -59,6 +61,13 @@ def test_a_number_is_that_of_a_fixture_only_where_the_call_shows_such(path: str,
     shown = Exchange(Call(None, "GET", path), 200, {}, b"[]", 0.1)
     named = Origins().behind(profile_from(data, "a profile"), Violation("id = 13", "id = 14", shown))
     assert named == (places and f"the expectation is made of the profile: {places}")
+
+
+def test_what_the_run_has_made_is_not_of_the_profile(profile: Profile) -> None:
+    made = (Fixture("rules_group", {"id": 77, "path": "conformance-made"}),)
+    running = replace(profile, fixtures={**profile.fixtures, "rules_group": made})
+    assert Origins().behind(running, Violation("id = 77", "id = 78")) is None
+    assert Origins().behind(running, Violation("id = 14", "id = 15")) is not None
 
 
 @pytest.mark.parametrize("expected", ["status 204", "a refusal (any 4xx)", "inbound_enabled = true", "any 2xx"])
