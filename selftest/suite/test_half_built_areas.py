@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -254,6 +255,44 @@ def test_a_state_without_rules_fails_what_it_lacks_and_shows_nothing_else(judged
     verdicts = judged(the_state_has_no_rules, in_state, counted)
     assert verdicts[in_state] == "failed"
     assert verdicts[counted] == "inconclusive", "where no rule counts anybody, none counts somebody wrongly"
+
+
+def settings_show_no_password(service: Service) -> None:
+    def without(route: Route, _: Request, response: Response) -> Response:
+        shown = response.content
+        is_meant = route.path.endswith("/merge_request_approval_setting") and response.status < HTTPStatus.BAD_REQUEST
+        if not is_meant or not isinstance(shown, dict):
+            return response
+        return ok({name: value for name, value in shown.items() if name != "require_password_to_approve"})
+
+    service.transformers.append(without)
+
+
+def test_settings_that_lack_one_that_no_update_accepts_are_judged(judged: Judge) -> None:
+    lacking = "approval-settings.project.settings.require-password-to-approve"
+    others = (
+        "approval-settings.project.update.allow-author-approval",
+        "approval-settings.project.update.leaves-unsent",
+        "approval-settings.project.read.unknown-project",
+    )
+    verdicts = judged(settings_show_no_password, lacking, *others)
+    assert verdicts[lacking] == "failed"
+    assert {name: verdicts[name] for name in others} == dict.fromkeys(others, "passed")
+
+
+def completions_are_streams(service: Service) -> None:
+    def streamed(route: Route, _: Request, response: Response) -> Response:
+        is_meant = route.path.endswith("/completions") and response.status == HTTPStatus.OK
+        return Response(200, raw=b"return 1", media_type="text/event-stream") if is_meant else response
+
+    service.transformers.append(streamed)
+
+
+def test_a_completion_that_is_no_json_fails_its_form_and_no_property(judged: Judge) -> None:
+    inside = ("code-completion.result.created-counts-seconds", "code-completion.result.choices")
+    verdicts = judged(completions_are_streams, "code-completion.completion.answered", *inside)
+    assert verdicts["code-completion.completion.answered"] == "failed"
+    assert "failed" not in {verdicts[name] for name in inside}
 
 
 def empty_lists_are_null(service: Service) -> None:
