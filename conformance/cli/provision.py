@@ -145,6 +145,7 @@ def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
     _say_what_is_lacking(data["features"])
     _say_what_is_left(by_hand(data), done.refused, unclear)
     _say_what_exports_show(done.worlds[0])
+    _say_what_followed_no_push(done.worlds)
     workers = f" --workers {order.worlds}" if order.worlds > 1 else ""
     click.echo(f"\nTest it with: conformance run --target {out}{workers}")
     return ExitCode.INCOMPLETE if done.refused or unclear else ExitCode.CONFORMANT
@@ -352,6 +353,16 @@ def _say_what_exports_show(world: World) -> None:
         click.echo(f"\nAn export of {group} has no relation with objects, so export_group is without a `relation`.")
     elif group and relation and not world.exported:
         click.echo(f"\nNo export of {group} was seen to finish: whether it has {relation[0]}, a run will show.")
+
+
+def _say_what_followed_no_push(worlds: Sequence[World]) -> None:
+    """Say which merge requests show an older commit than the last one of their branch."""
+    for one in (found for world in worlds for found in world.merge_requests.values() if found.get("newer_sha")):
+        where = f"GET /projects/{one['project_id']}/merge_requests/{one['iid']}"
+        click.echo(
+            f"\n{where} shows sha = {one['sha']} after {one['newer_sha']} was pushed to its branch: calls that send "
+            "it may be refused."
+        )
 
 
 def _say_what_is_left(left: Sequence[ByHand], refused: Mapping[str, str], unclear: Mapping[str, str]) -> None:

@@ -160,7 +160,7 @@ def _check(file: Path, *, fix: bool, as_json: bool) -> int:
         if not may_write:
             click.echo("\nThe profile does not say `disposable: true`, so nothing was tried by writing.")
         if unseen:
-            click.echo(f"\nOnly a run can show whether these parts of the profile are right: {', '.join(unseen)}.")
+            click.echo(f"\nNot verified; look at them yourself: {', '.join(unseen)}.")
     if not is_known:
         nothing = "no call is served, so that nothing shows that this is the service. base_url is the address above"
         click.echo(f"Warning: {nothing} /api/v4.", err=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+from conformance.http.bodies import json_in
 from conformance.http.exchange import NOT_THERE, next_page
 from conformance.results.record import Outcome, Reason
 from conformance.results.text import plural
@@ -113,6 +114,8 @@ class Absences:
         """Note that an operation gave an answer of its own."""
         status = exchange.status
         if status is None or status in NOT_THERE or status in _SAYS_NOTHING or exchange.is_redirect:
+            return
+        if _is_about_the_body(exchange):
             return
         operation = self._validator.operation_of(exchange.call.method, exchange.call.path)
         self._lies_elsewhere |= exchange.call.is_elsewhere and exchange.is_success
@@ -334,6 +337,11 @@ class Absences:
 def _is_telling(operation: Operation, exchange: Exchange) -> bool:
     """Tell whether the first call of an operation shows if it is there: 404 about a made-up thing does not."""
     return operation.is_read or must_be_given(operation) or exchange.status not in NOT_THERE
+
+
+def _is_about_the_body(exchange: Exchange) -> bool:
+    """Tell whether a body is refused that is no JSON object: a service may read it before it looks up the path."""
+    return exchange.is_refusal and bool(exchange.call.body) and not isinstance(json_in(exchange.call.body), dict)
 
 
 def _always_served(operation: Operation) -> bool:

@@ -7,9 +7,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from conformance.target.names import FIXTURE_ROWS
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from conformance.http.exchange import Call
     from conformance.suite.exceptions import Violation
     from conformance.target import Profile
 
@@ -28,6 +31,17 @@ _EXPECTED = (
 )
 #: Values that are sent because the profile gives them, and that may be refused for that reason.
 _SENT = ("relation", "sha", "settings", "distinctive_value", "parameters")
+#: Part of a path -> the kind of the fixtures whose numbers it shows; None where it shows those of other things.
+_SHOWS_NUMBERS_OF: Mapping[str, str | None] = {
+    "allowlist": "project",
+    "groups_allowlist": "group",
+    "approvals": "merge_request",
+    "approve": "merge_request",
+    "approval_state": None,
+    "approval_rules": None,
+    "integrations": None,
+    "services": None,
+}
 _SHORTEST = 3
 _MOST = 3
 
@@ -37,8 +51,22 @@ class _Value:
     """A value of a profile, and the forms in which it may occur in an expectation and in a call."""
 
     place: str
+    kind: str
+    """The kind of its fixture."""
     expected: tuple[str, ...]
+    number: tuple[str, ...]
     sent: tuple[str, ...]
+
+    def is_in(self, violation: Violation, call: Call | None, sent: str) -> bool:
+        """Tell whether it occurs in an expectation, or in what was sent in the call that shows it."""
+        forms = (*self.expected, *(self.number if self._is_shown_by(call) else ()))
+        return _any_in(forms, violation.expected) or (bool(sent) and _any_in(self.sent, sent))
+
+    def _is_shown_by(self, call: Call | None) -> bool:
+        """Tell whether a number in an answer to this call may be that of the fixture, and not that of another thing."""
+        parts = reversed(call.path.partition("?")[0].split("/")) if call is not None else ()
+        kinds = [_SHOWS_NUMBERS_OF[part] for part in parts if part in _SHOWS_NUMBERS_OF][:1]
+        return not kinds or (kinds[0] is not None and self.kind.startswith(kinds[0]))
 
 
 class Origins:
@@ -56,25 +84,23 @@ class Origins:
             self._known = profile, values
         call = violation.exchanges[-1].call if violation.exchanges else None
         sent = f"{dict(call.query)} {(call.body or b'').decode('utf-8', 'replace')}" if call is not None else ""
-        found = [
-            value.place
-            for value in values
-            if _any_in(value.expected, violation.expected) or (sent and _any_in(value.sent, sent))
-        ]
+        found = [value.place for value in values if value.is_in(violation, call, sent)]
         return f"the expectation is made of the profile: {', '.join(found[:_MOST])}" if found else None
 
 
 def _values(profile: Profile) -> Iterator[_Value]:
-    for entries in profile.fixtures.values():
+    written = {name: entries for name, entries in profile.fixtures.items() if name in FIXTURE_ROWS}  # not by the run
+    for fixture, entries in written.items():
+        kind = FIXTURE_ROWS[fixture].kind or ""
         for entry in entries:
             for name, value in entry.values.items():
                 # Unchanged, and as JSON writes them.
                 texts = (text for text in _texts(value) if len(text) >= _SHORTEST)
                 forms = tuple(form for text in texts for form in {text, json.dumps(text)[1:-1]})
                 number = (f"{name} = {value}",) * (name in ("id", "iid"))
-                expected, sent = forms * (name in _EXPECTED) + number, forms * (name in _SENT)
-                if expected or sent:
-                    yield _Value(f"{entry.place}.{name}", expected, sent)
+                expected, sent = forms * (name in _EXPECTED), forms * (name in _SENT)
+                if expected or number or sent:
+                    yield _Value(f"{entry.place}.{name}", kind, expected, number, sent)
 
 
 def _texts(value: Any) -> Iterator[str]:

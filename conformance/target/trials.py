@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.http.exchange import NOT_THERE
 from conformance.target.names import FEATURES
 from conformance.target.preflight import READ_OF, READ_WITH
+from conformance.target.provisioning.integrations import FEATURE_OF
 from conformance.target.readings import Finding, Readings, State, flat
 
 if TYPE_CHECKING:
@@ -49,8 +50,16 @@ def not_probed(profile: Profile, *, tried: bool) -> tuple[str, ...]:
     fixtures = {"job_token", *_BY_HAND}
     fixtures |= set() if tried else {"oauth_token_endpoint", *_COMPLETING, *_named_integrations(profile)}
     features = {name for name in FEATURES if profile.features.get(name) and not name.endswith("_integration")}
-    told = {*READ_WITH, *READ_OF, *(_TOLD if tried else ())}
+    told = {*READ_WITH, *READ_OF, *(_TOLD | _of_integrations(profile) if tried else ())}
     return (*sorted(fixtures & profile.fixtures.keys()), *sorted(features - told))
+
+
+def _of_integrations(profile: Profile) -> frozenset[str]:
+    """Return the features that an integration of the profile shows, by one of its parameters or events."""
+    entries = [entry for name in _named_integrations(profile) for entry in profile.fixtures[name]]
+    kept = (entry.get(where) or () for entry in entries for where in ("parameters", "events", "settings"))
+    named = {name for names in kept for name in names}
+    return frozenset(feature for name, feature in FEATURE_OF.items() if name in named)
 
 
 def _named_integrations(profile: Profile) -> list[str]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from conformance.proof.tampering import bodies
+from conformance.proof.written.group_approval_rules import rule_of_another_group_is_changed
+from conformance.proof.written.project_approval_rules_in_steps import any_text_changes_a_rule_and_is_refused
 from conformance.reference import EmbeddedServer
-from conformance.reference.errors import ForbiddenError, NotFoundError
+from conformance.reference.errors import ForbiddenError, InvalidError, NotFoundError
 from conformance.reference.http import Response, no_content, ok
 from conformance.target.embedded import prepared_service
 from selftest.reads import rows_of
@@ -123,6 +127,22 @@ def everybody_may_do_everything(service: Service) -> None:
         service.routes.change(route.key, least_role=type(route.least_role).NONE)
 
 
+def settings_of_groups_are_absent_behind_a_reader_of_bodies(service: Service) -> None:
+    """Refuse a body that is no object before looking for the operation, as web frameworks do."""
+
+    def read_first(request: Request) -> Response:
+        try:
+            is_object = isinstance(json.loads(request.body or b"{}"), dict)
+        except ValueError:
+            is_object = False
+        if not is_object:
+            raise InvalidError("body")
+        return unknown(request)
+
+    for method in ("GET", "PUT"):
+        service.routes.change(f"{method} /groups/:id/merge_request_approval_setting", handler=read_first)
+
+
 @pytest.fixture
 def judged(conformance: Callable[..., Any], write_profile: Callable[..., Path], tmp_path: Path) -> Judge:
     """Select requirements, run the suite on a service that was altered, and return the verdict of each requirement."""
@@ -197,6 +217,21 @@ def judged(conformance: Callable[..., Any], write_profile: Callable[..., Path], 
             ),
         ),
         (
+            settings_of_groups_are_absent_behind_a_reader_of_bodies,
+            "approval-settings.group.update",
+            ("approval-settings.group.authorization.owner-is-served", "errors.refusal.is-client-error"),
+        ),
+        (
+            rule_of_another_group_is_changed,
+            "group-approval-rules.update.rule-of-another-group",
+            ("group-approval-rules.update.rule-id-is-integer", "group-approval-rules.update.unknown-rule"),
+        ),
+        (
+            any_text_changes_a_rule_and_is_refused,
+            "project-approval-rules.update.rule-id-is-integer",
+            ("project-approval-rules.delete.rule-id-is-integer",),
+        ),
+        (
             everybody_may_do_everything,
             "job-token-scope.authorization.switching-below-maintainer",
             ("job-token-scope.allowlist.remove.absent", "errors.refusal.is-client-error"),
@@ -220,6 +255,44 @@ def test_a_state_without_rules_fails_what_it_lacks_and_shows_nothing_else(judged
     verdicts = judged(the_state_has_no_rules, in_state, counted)
     assert verdicts[in_state] == "failed"
     assert verdicts[counted] == "inconclusive", "where no rule counts anybody, none counts somebody wrongly"
+
+
+def settings_show_no_password(service: Service) -> None:
+    def without(route: Route, _: Request, response: Response) -> Response:
+        shown = response.content
+        is_meant = route.path.endswith("/merge_request_approval_setting") and response.status < HTTPStatus.BAD_REQUEST
+        if not is_meant or not isinstance(shown, dict):
+            return response
+        return ok({name: value for name, value in shown.items() if name != "require_password_to_approve"})
+
+    service.transformers.append(without)
+
+
+def test_settings_that_lack_one_that_no_update_accepts_are_judged(judged: Judge) -> None:
+    lacking = "approval-settings.project.settings.require-password-to-approve"
+    others = (
+        "approval-settings.project.update.allow-author-approval",
+        "approval-settings.project.update.leaves-unsent",
+        "approval-settings.project.read.unknown-project",
+    )
+    verdicts = judged(settings_show_no_password, lacking, *others)
+    assert verdicts[lacking] == "failed"
+    assert {name: verdicts[name] for name in others} == dict.fromkeys(others, "passed")
+
+
+def completions_are_streams(service: Service) -> None:
+    def streamed(route: Route, _: Request, response: Response) -> Response:
+        is_meant = route.path.endswith("/completions") and response.status == HTTPStatus.OK
+        return Response(200, raw=b"return 1", media_type="text/event-stream") if is_meant else response
+
+    service.transformers.append(streamed)
+
+
+def test_a_completion_that_is_no_json_fails_its_form_and_no_property(judged: Judge) -> None:
+    inside = ("code-completion.result.created-counts-seconds", "code-completion.result.choices")
+    verdicts = judged(completions_are_streams, "code-completion.completion.answered", *inside)
+    assert verdicts["code-completion.completion.answered"] == "failed"
+    assert "failed" not in {verdicts[name] for name in inside}
 
 
 def empty_lists_are_null(service: Service) -> None:

@@ -12,11 +12,14 @@ import pytest
 
 from conformance.proof.tampering import handling
 from conformance.proof.variants.running import WITHOUT_DRAWN, VariantRun, run_each
+from conformance.reference import EmbeddedServer
 from conformance.reference.choices import Choices, OutOfRange, Repeat
 from conformance.suite.expectations import Caller, Path
 from conformance.suite.load import at_once
 from conformance.target import load_profile
+from conformance.target.embedded import prepared_service
 from selftest.conftest import in_a_test
+from selftest.reads import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,6 +92,21 @@ def test_a_length_of_pages_that_is_passed_over_fails_without_a_second_page() -> 
     seen = {"conventions.pagination.page-size", "job-token-scope.groups-allowlist.pages"}
     assert {alarm.split()[0].rstrip(":") for alarm in found.alarms} == seen
     assert found.gaps == ()
+
+
+@pytest.mark.usefixtures("inside_this_process")
+def test_the_last_call_shown_for_a_page_that_is_too_long_is_that_page(
+    conformance: Callable[..., Any], write_profile: Callable[..., File], tmp_path: File
+) -> None:
+    service = prepared_service(version="17.7")
+    passes_the_length_of_pages_over(service)
+    with EmbeddedServer(service) as server:
+        write_profile(service, server.base_url)
+        options = ("--target", "target.yaml", "--out", "out", "--corpus", "none", "--seed", "1")
+        conformance("run", *options, "--requirement", "job-token-scope.groups-allowlist.pages")
+    (failure, *_) = rows_of(tmp_path / "out")["job-token-scope.groups-allowlist.pages"]["failures"]
+    assert failure["expected"].startswith("pages of at most")
+    assert "page=1&" in failure["evidence"][-1]["request"], "the page behind it is empty and shows nothing"
 
 
 @pytest.mark.usefixtures("inside_this_process")

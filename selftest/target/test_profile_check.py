@@ -15,12 +15,12 @@ from conformance.proof.variants import VARIANTS, Variant
 from conformance.reference.identity import Role
 from conformance.runner.options import Options
 from conformance.runner.profiles import doubts
-from conformance.target.check import check_profile
+from conformance.target.check import as_table, check_profile
 from conformance.target.embedded import prepared_service, profile_data
 from conformance.target.preflight import overstated
 from conformance.target.profile import Fixture
 from conformance.target.profile_file import load_profile, profile_from
-from conformance.target.readings import State
+from conformance.target.readings import Finding, State
 from conformance.target.trials import try_writes
 from selftest.conftest import VERSION, serving
 
@@ -275,15 +275,26 @@ def test_if_nothing_may_be_written_the_check_only_reads_and_says_so(
     right: dict[str, Any], conformance: Callable[..., Any], tmp_path: Path
 ) -> None:
     data = changed(right, "fixtures.integrations[0].slug", "no-such-integration")
+    data["features"] = {**data["features"], "integration_webhooks": True}
     for disposable, code in ((False, 0), (True, ExitCode.COULD_NOT_RUN)):
         (tmp_path / "target.yaml").write_text(json.dumps({**data, "disposable": disposable}), encoding="utf-8")
         checked = conformance("target", "--check", "target.yaml")
         assert checked.code == code, checked.text
         assert ("nothing was tried by writing" in checked.out) is not disposable
         assert ("fixtures.integrations[0].slug  contradicted" in checked.out) is disposable
-        unknown = checked.out.partition("Only a run can show whether these parts of the profile are right: ")[2]
+        unknown = checked.out.partition("Not verified; look at them yourself: ")[2]
         assert ("token_integration" in unknown) is not disposable
+        assert ("integration_webhooks" in unknown) is not disposable, "an integration of the profile has it"
         assert "installed_chat_app_integration" in unknown
+
+
+def test_the_table_shows_what_holds_for_many_places_once() -> None:
+    findings = [Finding(f"fixtures.{name}", State.NOTE, "not readable") for name in ("project", "group", "subgroup")]
+    lines = as_table([*findings, Finding("actors.owner", State.MISSING, "no id", 7)]).splitlines()[1:]
+    assert [" ".join(line.split()) for line in sorted(lines)] == [
+        "actors.owner missing no id; write 7",
+        "fixtures.project and 2 more note not readable",
+    ]
 
 
 def test_declared_features_that_a_target_does_not_have_are_named(right: dict[str, Any]) -> None:

@@ -338,6 +338,35 @@ def test_a_merge_request_that_was_renamed_has_its_last_title_in_the_profile(whol
     assert bench.profile(bench.provision())["fixtures"]["second_merge_request"]["title"].endswith("(at first)")
 
 
+def test_a_merge_request_that_does_not_follow_its_branch_is_named(whole: tuple[Bench, Provisioned]) -> None:
+    assert "newer_sha" not in whole[1].worlds[0].merge_requests["merge_request"]
+    first: dict[str, Any] = {}
+
+    def kept(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        answer = way(token, method, path, query, body)
+        if "/merge_requests" in path and answer.entry.get("sha"):
+            sha = first.setdefault(f"{answer.entry['project_id']}/{answer.entry['iid']}", answer.entry["sha"])
+            return Answer(answer.status, {**answer.entry, "sha": sha})
+        return answer
+
+    found = Bench(alter=changed(kept), patience=0.1).provision().worlds[0].merge_requests["merge_request"]
+    assert found["newer_sha"] != found["sha"]
+
+
+def test_what_is_left_to_do_by_hand_counts_what_that_alone_unlocks(whole: tuple[Bench, Provisioned]) -> None:
+    data = whole[0].profile(whole[1])
+    rest = {name: value for name, value in data["fixtures"].items() if name != "group_enabled_project"}
+    numbers = []
+    for declared in (True, False):
+        features = {**data["features"], "code_completion": declared}
+        found = by_hand({**data, "fixtures": rest, "features": features})
+        left = next(one for one in found if "group_enabled_project" in one.fixtures)
+        numbers.append((left.unlocks, left.feature))
+    (alone, none), (with_all, feature) = numbers
+    assert alone < with_all
+    assert (none, feature) == (None, "code_completion")
+
+
 def test_an_administrator_without_rights_is_not_in_the_profile(whole: tuple[Bench, Provisioned]) -> None:
     def no_administrators(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
         asked = {name: value for name, value in (body or {}).items() if name != "admin"}

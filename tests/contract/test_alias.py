@@ -23,7 +23,7 @@ from conformance.suite.expectations import Answer, as_json, given, must
 from conformance.suite.steady import says_the_same
 
 if TYPE_CHECKING:
-    from conformance.suite import Operation, SuiteSession
+    from conformance.suite import Exchange, Operation, SuiteSession
 
 SAME = {
     "listServices": "integrations.alias.lists-the-same",
@@ -48,10 +48,11 @@ def test_another_name_of_an_operation_comes_to_the_same_for_everybody(
             [name for name in names if is_known(name)] for names in (operation.served, operation.refused)
         )
         for name in served if are_refused(newer, older, refused) else [*served, *refused]:
-            expected, actual = outcome(newer, name), outcome(older, name)
+            expected, (actual, exchange) = outcome(newer, name), outcome_and_call(older, name)
             with held_against([SAME[operation.id]], go_on=True):
                 is_same = says_the_same(actual, expected, partial(outcome, newer, name))
-                must(is_same, f"for {name} the same as {original.label}: {as_json(expected)}", as_json(actual))
+                told = f"for {name} the same as {original.label}: {as_json(expected)}"
+                must(is_same, told, as_json(actual), *([exchange] if operation.is_read else []))
 
 
 def are_refused(newer: Arranged, older: Arranged, names: list[str]) -> bool:
@@ -64,6 +65,11 @@ def are_refused(newer: Arranged, older: Arranged, names: list[str]) -> bool:
 
 def outcome(prepared: Arranged, name: str) -> tuple[str, Any]:
     """Return whether a call was served, and what it showed or left; times and numbers may differ."""
+    return outcome_and_call(prepared, name)[0]
+
+
+def outcome_and_call(prepared: Arranged, name: str) -> tuple[tuple[str, Any], Exchange]:
+    """Return the outcome of a call, and the call."""
     prepared.again()
     before = prepared.state()
     answer = prepared.sent_by(caller_named(name))
@@ -72,7 +78,8 @@ def outcome(prepared: Arranged, name: str) -> tuple[str, Any]:
     after = prepared.state()
     served = answer.is_served
     given(not served or prepared.operation.is_read or before != after, f"{prepared.operation.label} changed nothing")
-    return outcome_of(answer, name), shown(answer) if prepared.operation.is_read else without_numbers(after)
+    found = shown(answer) if prepared.operation.is_read else without_numbers(after)
+    return (outcome_of(answer, name), found), answer.exchange
 
 
 def outcome_of(answer: Answer, name: str) -> str:

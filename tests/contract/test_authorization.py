@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from conformance.suite.arrange import UNUSED_ID
+from conformance.suite.arrange import INHERITED, UNUSED_ID
 from conformance.suite.arrange.code_completion import CHECK
 from conformance.suite.context import current_run, current_test
 from conformance.suite.derived import (
@@ -32,8 +32,12 @@ if TYPE_CHECKING:
 
 #: The other spelling of the header for tokens.
 OTHER_SPELLING = "Private-Token"
-#: What other headers might say, and nobody is known by: a name with a password, and a token that was never issued.
-OF_NOBODY = ("Basic bm9ib2R5OmNvbmZvcm1hbmNl", "Bearer 0000-no-such-token-0000")
+#: What headers might say, and nobody is known by: a name with a password, and tokens that were never issued.
+OF_NOBODY = (
+    {"Authorization": "Basic bm9ib2R5OmNvbmZvcm1hbmNl"},
+    {"Authorization": "Bearer 0000-no-such-token-0000"},
+    {"PRIVATE-TOKEN": INHERITED},
+)
 #: Paths below a project where no record exists, by area.
 NOTHING_THERE = {
     "project-approval-rules": f"approval_rules/{UNUSED_ID}",
@@ -97,7 +101,7 @@ def test_a_header_without_a_token_is_refused(
         anonymous.call("GET", path, headers={"PRIVATE-TOKEN": ""}).must_be_refused(beside=control)
     with verifies("authentication.unknown-token-is-refused"):
         for credentials in OF_NOBODY:
-            anonymous.call("GET", path, headers={"Authorization": credentials}).must_be_refused(beside=control)
+            anonymous.call("GET", path, headers=credentials).must_be_refused(beside=control)
 
 
 def altered(token: str) -> dict[str, str]:

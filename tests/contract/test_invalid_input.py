@@ -13,8 +13,8 @@ import pytest
 
 from conformance.fuzzing.coercion import may_be_dropped, shows_value, wrong_values
 from conformance.suite import Outcome, Reason
-from conformance.suite.arrange import UNUSED_ID, Arranged, Prepared, arranged, requirements_of_unknown
-from conformance.suite.arrange.integrations import has
+from conformance.suite.arrange import INHERITED, UNUSED_ID, Arranged, Prepared, arranged, requirements_of_unknown
+from conformance.suite.arrange.integrations import has, lacks
 from conformance.suite.call_forms import take_back
 from conformance.suite.context import NotTested, current_run, current_test
 from conformance.suite.derived import (
@@ -166,8 +166,7 @@ def taken(prepared: Arranged, parameters: list[Parameter]) -> list[Parameter]:
         if is_with_others or parameter.schema.get("deprecated"):
             test.results.settle([requirement])
             continue
-        detail = f"no integration of the profile has {name}: name one that has, with it among its parameters or events"
-        test.results.open_question(requirement, Outcome.NOT_TESTED, Reason.PREREQUISITE_MISSING, detail)
+        test.results.open_question(requirement, Outcome.NOT_TESTED, Reason.PREREQUISITE_MISSING, lacks(name))
     return found
 
 
@@ -348,7 +347,7 @@ def nobodys(prepared: Arranged, parameter: Parameter) -> tuple[int | str, ...]:
     """Return values that name nothing: unused numbers, too small ones, one beyond 32 or 64 bits, and changed ones.
 
     These are a right path or a right number with something appended; the latter is a path that nothing has. For reads
-    it is also a right path with another group at its beginning.
+    they are also a right path with another group at its beginning and, of projects, a name that each object inherits.
     """
     body = prepared.call.body if isinstance(prepared.call.body, dict) else {}
     right = prepared.call.path_values.get(parameter.name, body.get(parameter.name))
@@ -356,10 +355,12 @@ def nobodys(prepared: Arranged, parameter: Parameter) -> tuple[int | str, ...]:
     longer = (f"{by_path}-conformance-none", f"{right}-conformance-none") if by_path else ()
     _, nested, below = str(by_path or "").partition("/")
     elsewhere = (f"conformance-none/{below}",) if nested and prepared.operation.is_read else ()
+    # The full path of a project has a slash, so that this is none.
+    inherited = (INHERITED,) if elsewhere and prepared.operation.path.startswith("/projects/") else ()
     ids = ids_that_are_no_iids(prepared) if parameter.name == "merge_request_iid" else ()
     # Reads and writes look things up in the same way, so that each of them needs one of the two.
     beyond = 2 ** (64 if prepared.operation.is_read else 32) + (right if isinstance(right, int) else UNUSED_ID)
-    return (UNUSED_ID, -1 if right == 0 or counts_from_zero() else 0, beyond, *longer, *elsewhere, *ids)
+    return (UNUSED_ID, -1 if right == 0 or counts_from_zero() else 0, beyond, *longer, *elsewhere, *inherited, *ids)
 
 
 def counts_from_zero() -> bool:

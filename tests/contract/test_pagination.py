@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +14,7 @@ from conformance.suite.derived import claims_of, held_against, note, served_call
 from conformance.suite.expectations import LONGEST_PAGE, Answer, Caller, given, given_done, must
 
 if TYPE_CHECKING:
-    from conformance.suite import Operation
+    from conformance.suite import Exchange, Operation
     from conformance.suite.arrange import Prepared
 
 FEWEST = 3
@@ -54,7 +54,7 @@ def test_pages_are_as_long_as_asked_for_apart_and_complete(operation: Operation)
         for length, call in zip(map(taken, lengths(total)), (prepared.call, by_path or prepared.call), strict=True):
             pages = Pages(prepared, caller, call)
             walked = pages.walk(length)
-            must_be_short(operation, walked, length)
+            must_be_short(operation, walked, length, pages.exchanges)
             with held_against([operation.paginated, "conventions.pagination.whole-list"]):
                 if not is_whole(walked, made):
                     walked = pages.walk(length)  # somebody else may have changed the list; one good reading is enough
@@ -64,7 +64,7 @@ def test_pages_are_as_long_as_asked_for_apart_and_complete(operation: Operation)
             look_behind_the_end(pages, len(walked), length)
         unnumbered = pages.of_no_number(length)
         if unnumbered.is_served:
-            must_be_short(operation, [ids(unnumbered.must_be_an(list).json)], length)
+            must_be_short(operation, [ids(unnumbered.must_be_an(list).json)], length, [unnumbered.exchange])
         look_at_pages_of_no_length(pages, walked[0][0])
         look_at_the_longest_page(pages)
         if total > ENOUGH:
@@ -83,10 +83,11 @@ def taken(length: int) -> int:
     return length if most >= MANY else min(length, most)
 
 
-def must_be_short(operation: Operation, pages: list[list[Any]], length: int) -> None:
+def must_be_short(operation: Operation, pages: list[list[Any]], length: int, exchanges: list[Exchange]) -> None:
+    """Expect that no page is longer than requested; the first that is longer is shown."""
+    longer = [exchange for page, exchange in zip(pages, exchanges, strict=True) if len(page) > length]
     with held_against([operation.paginated, "conventions.pagination.page-size"]):
-        holds = all(len(page) <= length for page in pages)
-        must(holds, f"pages of at most {length}", f"pages of {[len(page) for page in pages]}")
+        must(not longer, f"pages of at most {length}", f"pages of {[len(page) for page in pages]}", *longer[:1])
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,8 @@ class Pages:
     prepared: Arranged
     caller: Caller
     call: Prepared
+    exchanges: list[Exchange] = field(default_factory=list)
+    """Those of the last walk, page by page."""
 
     def at(self, number: int, length: int) -> Answer:
         return self.caller.get(self.call.path, **self.call.query, page=number, per_page=length)
@@ -111,6 +114,7 @@ class Pages:
     def walk(self, length: int) -> list[list[Any]]:
         """Read page after page from the first one until one is empty or refused, and return the ids on each."""
         pages: list[list[Any]] = []
+        self.exchanges.clear()
         for number in range(1, self.prepared.place.profile.limits.page_walk):
             answer = self.at(number, length)
             if number > 1 and answer.exchange.is_refusal:
@@ -121,9 +125,12 @@ class Pages:
             if not entries and number == 1:
                 with held_against([self.prepared.operation.paginated]):
                     must(False, "an entry on the first page", "none, where a longer page has some", answer.exchange)
-            if not entries or (pages and ids(entries) == pages[-1]):
-                return pages if not entries else [*pages, ids(entries)]
-            pages.append(ids(entries))
+            is_new = not pages or ids(entries) != pages[-1]
+            if entries:
+                pages.append(ids(entries))
+                self.exchanges.append(answer.exchange)
+            if not entries or not is_new:
+                return pages
         given(False, f"the list has more than {len(pages)} pages")
         return pages
 
@@ -160,7 +167,7 @@ def look_at_short_pages(pages: Pages, total: int) -> None:
     numbers = (1, 2, total - 1, total)
     found = [pages.at(number, 1).given_served() for number in numbers]
     seen = [ids(answer.must_be_an(list).json) for answer in found]
-    must_be_short(pages.prepared.operation, seen, 1)
+    must_be_short(pages.prepared.operation, seen, 1, [answer.exchange for answer in found])
     with held_against([pages.prepared.operation.paginated, "conventions.pagination.whole-list"]):
         shown = [entry for page in seen for entry in page]
         must(len(shown) == len(set(shown)), f"another entry on each of the pages {numbers}", f"the entries {shown}")

@@ -451,8 +451,9 @@ def test_reauthentication_can_be_read_and_set(available: str, settings: Settings
 def test_whether_password_and_reauthentication_move_together_is_noted(beside: str, settings: Settings) -> None:
     given_free(settings, REAUTHENTICATION)
     before = settings.values()
+    given(PASSWORD in before, f"{PASSWORD} is not shown")
     settings.change(**{REAUTHENTICATION: not before[REAUTHENTICATION]}).given_served()
-    moved = settings.values()[PASSWORD] != before[PASSWORD]
+    moved = settings.values().get(PASSWORD) != before[PASSWORD]
     observe(
         beside,
         f"{PASSWORD} {'moves with' if moved else 'stays beside'} {REAUTHENTICATION}",

@@ -127,11 +127,14 @@ class ApprovalSettings(Model):
 
     def look_around(self, moved: str) -> None:
         """Compare with the model what updates must keep; a group may pass its settings on to projects in it."""
-        shown = {name: settings.values() for name, settings in self.places.items() if name != moved}
-        for name, requirement in LEAVES[moved].items():
-            with verifies(requirement):
-                must(shown[name] == self.model[name], f"in the {name}: {self.model[name]}", f"{shown[name]}")
-        self.model |= shown
+        others = [name for name in self.places if name != moved]
+        # What must be kept is compared as soon as it is read: a violation shows the last call.
+        for name in sorted(others, key=lambda name: name not in LEAVES[moved]):
+            shown = self.places[name].values()
+            if name in LEAVES[moved]:
+                with verifies(LEAVES[moved][name]):
+                    must_be_as_before(f"the settings of the {name}", self.model[name], shown)
+            self.model[name] = shown
 
     def compare_changed(self, place: str, setting: str, shown: Mapping[str, bool]) -> None:
         wanted = self.model[place]

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
+from conformance.suite.arrange import INHERITED
 from conformance.suite.arrange.code_completion import CHECK, COMPLETIONS, FILE, UNKNOWN_PATH, completion
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.derived import administrators, caller_named, is_known
@@ -97,7 +98,8 @@ def test_what_a_completion_needs_is_enough(owner: Caller) -> None:
 
 def must_count_seconds(answer: Answer) -> None:
     """Expect seconds in created, not milliseconds, which are much larger."""
-    result = answer.given_served().json
+    given(answer.given_served().shows_json, "the completion is answered with no JSON")
+    result = answer.json
     created = whole_number(result.get("created")) if isinstance(result, dict) else None
     given(created is not None, "created is no integer")
     must(created in SECONDS, "seconds since 1970", f"created = {created}", answer.exchange)
@@ -134,6 +136,7 @@ def test_everything_optional_may_be_sent_as_well(owner: Caller, project: Fixture
     with verifies("code-completion.result.choices", go_on=True):
         # What the first answer is may differ from those that follow.
         for answer in answers:
+            given(answer.shows_json, "a completion is answered with no JSON")
             choices = answer.must_be_an(dict).json.get("choices")
             must(isinstance(choices, list), "choices as an array", repr(choices), answer.exchange)
     with verifies("code-completion.result.created-counts-seconds"):
@@ -219,6 +222,8 @@ WRONG: Mapping[str, tuple[Any, ...]] = {
     "code-completion.request.intent.allows-no-other": (
         completion(intent="conformance-unknown-intent"),
         completion(intent="COMPLETION"),
+        completion(intent="completion-none"),
+        completion(intent=INHERITED),
         completion(intent=NO_TEXT),
         completion(intent="conformance-unknown-intent", stream=True),
     ),

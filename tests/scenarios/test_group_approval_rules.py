@@ -416,9 +416,12 @@ def test_a_rule_is_changed_only_by_way_of_its_own_group(
         with verifies("group-approval-rules.update.rule-of-another-group", go_on=True):
             elsewhere.put(foreign / group_rule["id"], {"name": fresh_name()}).must_be_refused(beside=control)
             must_stay(admin_of_group, group_rules, before)
+    # What one call has changed is read before the next, which is not to blame for it.
+    before = standings(admin_of_group, group_rules)
     with verifies("group-approval-rules.update.rule-id-is-integer", go_on=True):
         admin_of_group.put(group_rules / "abc", {"name": fresh_name()}).must_be_refused(beside=control)
         must_stay(admin_of_group, group_rules, before)
+    before = standings(admin_of_group, group_rules)
     with verifies("group-approval-rules.update.unknown-rule"):
         admin_of_group.put(group_rules / UNUSED_ID, {"name": fresh_name()}).must_be_refused(beside=control)
         must_stay(admin_of_group, group_rules, before)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.suite.arrange import INHERITED
 from conformance.suite.arrange.approval_rules import (
     KNOWN_TYPES,
     UNHEARD_OF,
@@ -62,10 +63,11 @@ def test_types_that_come_from_elsewhere_are_created_or_refused_without_breaking(
         types = [rule.get("rule_type") for rule in made]
         must("code_owner" not in types, "no rule of type code_owner", f"rule_type = {types}")
     with verifies("group-approval-rules.create.rule-type-is-known"):
-        answer, made = attempt(admin_of_spare_group, spare_group_rules, rule_type=UNHEARD_OF)
-        must_be_dropped_or_refused(answer, made)
-        types = [rule.get("rule_type") for rule in made]
-        must(UNHEARD_OF not in types, f"no rule of type {UNHEARD_OF}", f"rule_type = {types}")
+        for unknown in (UNHEARD_OF, INHERITED):
+            answer, made = attempt(admin_of_spare_group, spare_group_rules, rule_type=unknown)
+            must_be_dropped_or_refused(answer, made)
+            types = [rule.get("rule_type") for rule in made]
+            must(unknown not in types, f"no rule of type {unknown}", f"rule_type = {types}")
 
 
 def test_a_rule_may_name_a_group_alone(

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from conformance.suite.accepted import DONE_WITHIN_SECONDS
-from conformance.suite.arrange import UNUSED_ID
+from conformance.suite.arrange import INHERITED, UNUSED_ID
 from conformance.suite.arrange.export_entries import FAILED, FINISHED, STARTED, entries_in, marks_in
 from conformance.suite.arrange.export_files import given_its_objects, missing_in, must_hold_once
 from conformance.suite.arrange.exports import Export, export_of
@@ -191,6 +191,7 @@ def test_the_status_of_one_relation_shows_no_other(export: Export, export_group:
     with verifies("group-relations-export.status.unknown-relation"):
         if export.relation[:-1] not in {"", *relations}:
             must_show_no_other(export, export.relation[:-1])
+        must_show_no_other(export, INHERITED)
         unknown = must_show_no_other(export, NO_RELATION)
     observe(
         "group-relations-export.status.unknown-relation-answer", f"an unknown relation is answered {unknown.status}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from conformance.suite import Reason
 from conformance.suite.accepted import DONE_WITHIN_SECONDS
-from conformance.suite.arrange import UNUSED_ID
+from conformance.suite.arrange import INHERITED, UNUSED_ID
 from conformance.suite.arrange.approval_rules import own_group
 from conformance.suite.arrange.export_entries import FINISHED, finished_marks_in, has_ended, marks_in
 from conformance.suite.arrange.export_files import (
@@ -459,7 +459,7 @@ def test_a_download_names_a_relation_of_the_group(export: Export) -> None:
         export.download(relation=None).must_be_refused(beside=control)
     known = {export.relation, *export.others()}
     with verifies("group-relations-export.download.unknown-relation"):
-        for name in {NO_RELATION, export.relation[:-1], f"{export.relation}-none"} - {*known, ""}:
+        for name in {NO_RELATION, INHERITED, export.relation[:-1], f"{export.relation}-none"} - {*known, ""}:
             export.download(relation=name).must_be_refused(beside=control)
 
 

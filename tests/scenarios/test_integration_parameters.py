@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.suite.arrange import INHERITED
 from conformance.suite.arrange.integration_values import (
     must_keep_whole_addresses,
     must_not_break_by_the_older_name,
@@ -371,10 +372,11 @@ def test_a_parameter_with_a_closed_list_takes_each_of_its_values_and_no_others(
             if odd.exchange.is_refusal:
                 kept = {each: shown(maintainer, path, slug, each) for each in looked_at}
                 must(kept == before, f"all as before the refusal: {as_json(before)}", as_json(kept))
-            part = choice.allowed[0][:-1]  # so that a search in the words of the list finds the value
-            set_up(maintainer, path, integration, **{name: part}).must_not_break()
-            after = shown(maintainer, path, slug, name)
-            must(part not in after, f"{name} refused or not stored", f"{name} = {part} is shown")
+            # A search in the words of the list finds the first one, and a look-up in an object the other.
+            for word in (choice.allowed[0][:-1], INHERITED):
+                set_up(maintainer, path, integration, **{name: word}).must_not_break()
+                after = shown(maintainer, path, slug, name)
+                must(word not in after, f"{name} refused or not stored", f"{name} = {word} is shown")
             must_not_break_by_the_older_name(maintainer, project, integration, {name: NO_TEXT})
     # Each of the others reads its own settings, and may know fewer values.
     last = choice.allowed[-1]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.suite import Reason
-from conformance.suite.arrange import ABSENT, UNUSED_ID
+from conformance.suite.arrange import ABSENT, INHERITED, UNUSED_ID
 from conformance.suite.arrange.integration_values import must_take
 from conformance.suite.arrange.integrations import (
     borrowed,
@@ -259,17 +259,21 @@ def test_entries_tell_of_vulnerabilities_in_the_edition_that_has_them(
 # -- what is refused ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("near", [False, True], ids=["by-another-name", "by-a-name-that-goes-on"])
+@pytest.mark.parametrize(
+    "unknown",
+    [UNKNOWN_SLUG, INHERITED, ""],
+    ids=["by-another-name", "by-an-inherited-name", "by-a-name-that-goes-on"],
+)
 def test_an_unknown_integration_is_neither_read_nor_set_up(
-    near: bool,  # noqa: FBT001 - a parameter of the test
+    unknown: str,
     maintainer: Caller,
     path: Path,
     project: Fixture,
     integration: Fixture,
 ) -> None:
     """The sent settings would be right for a known integration: nothing else is wrong with the call."""
-    slug = f"{slug_of(integration)}-conformance-none" if near else UNKNOWN_SLUG
-    where = named_otherwise(path, project, maintainer) if near else path
+    slug = unknown or f"{slug_of(integration)}-conformance-none"
+    where = path if unknown else named_otherwise(path, project, maintainer)
     given_set_up(maintainer, path, integration)
     control = maintainer.get(path)
     # The list is read before the first of both calls: only that one may set up what stays from then on.
@@ -279,7 +283,7 @@ def test_an_unknown_integration_is_neither_read_nor_set_up(
     ):
         with verifies("integrations.unknown-slug.reading", go_on=True):
             maintainer.get(path / slug).must_be_refused(beside=control)
-            if near:  # the beginning of a name may be the name of another one
+            if not unknown:  # the beginning of a name may be the name of another one
                 own = slug_of(integration)
                 whole, part = (maintainer.get(path / text) for text in (own, own[:-1]))
                 is_same = whole.is_served and part.shows_json and part.json == whole.exchange.served_json

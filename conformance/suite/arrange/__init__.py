@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ABSENT",
+    "INHERITED",
     "UNUSED_ID",
     "Arranged",
     "Place",
@@ -57,6 +58,8 @@ __all__ = [
 ]
 
 
+#: A name that nothing has. In some languages each object inherits it: what looks up names in an object finds it.
+INHERITED = "constructor"
 _UNKNOWN: Mapping[str, Mapping[str, str]] = read_yaml(Path(__file__).with_name("unknown.yaml"))
 #: Actors with a role in the fixtures of the stories. For other fixtures they may have none.
 _AT_HOME = frozenset({"project_bot", "group_bot"})

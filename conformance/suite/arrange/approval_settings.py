@@ -30,7 +30,7 @@ PASSWORD = "require_password_to_approve"  # noqa: S105 - the name of a setting
 REAUTHENTICATION = "require_reauthentication_to_approve"
 
 #: Settings that every version shows and that an update accepts.
-ALWAYS_SHOWN = (AUTHOR, COMMITTER, OVERRIDES, RETAIN, SELECTIVE, PASSWORD)
+ALWAYS_SHOWN = (AUTHOR, COMMITTER, OVERRIDES, RETAIN, SELECTIVE)
 SETTABLE = (AUTHOR, COMMITTER, OVERRIDES, REAUTHENTICATION, RETAIN, SELECTIVE)
 
 Entry = dict[str, Any]
@@ -52,10 +52,14 @@ class Settings:
     """Where the settings are read, if it is another path."""
 
     def entries(self) -> dict[str, Entry]:
-        """Return every setting that is shown, with value, locked and inherited_from; inconclusive when malformed."""
+        """Return every setting that is shown, with value, locked and inherited_from.
+
+        Inconclusive when one that an update accepts is not; without the other, the rest can be judged all the same.
+        """
         body = self.caller.read(self.read_at or self.path)
         shown = body if isinstance(body, dict) else {}
-        found = {name: shown[name] for name in (*ALWAYS_SHOWN, REAUTHENTICATION) if isinstance(shown.get(name), dict)}
+        names = (*ALWAYS_SHOWN, PASSWORD, REAUTHENTICATION)
+        found = {name: shown[name] for name in names if isinstance(shown.get(name), dict)}
         unread = {name for name in ALWAYS_SHOWN if not isinstance(found.get(name, {}).get("value"), bool)}
         given(not unread, f"GET {self.path} shows no value of {', '.join(sorted(unread))}")
         return {name: {key: entry[key] for key in _ENTRY if key in entry} for name, entry in found.items()}
@@ -264,6 +268,7 @@ def given_no_password(merge_request: Path) -> None:
 def asks_for_password(settings: Settings) -> bool:
     """Tell whether the settings of a project require approvers to authenticate again."""
     values = settings.values()
+    given(PASSWORD in values, f"{settings.path} does not show {PASSWORD}")
     return values[PASSWORD] or values.get(REAUTHENTICATION, False)
 
 

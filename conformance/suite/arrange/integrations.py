@@ -22,6 +22,7 @@ from conformance.suite.expectations import (
 from conformance.suite.per_run import PerRun
 from conformance.suite.shown_records import values_under
 from conformance.suite.steady import identity, of_records, of_the_contract
+from conformance.target.provisioning.integrations import FEATURE_OF
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -156,12 +157,18 @@ def offering(integrations: Sequence[Fixture], *names: str) -> Fixture:
     """
     found = [integration for integration in integrations if all(has(integration, name) for name in names)]
     if not found:
-        detail = (
-            f"no integration of the profile has {' and '.join(names)}: add one that has to the fixture integrations, "
-            f"with its name among the parameters or events there"
-        )
-        raise NotTested(Reason.PREREQUISITE_MISSING, detail)
+        raise NotTested(Reason.PREREQUISITE_MISSING, lacks(*names))
     return found[0]
+
+
+def lacks(*names: str) -> str:
+    """Say that no integration of the profile has some parameters or events, and what to write."""
+    features = [f"{FEATURE_OF[name]}: false" for name in names if name in FEATURE_OF]
+    instead = f"; if the service has none, write `{', '.join(features)}` below features" if features else ""
+    return (
+        f"no integration of the profile has {' and '.join(names)}: add one that has to the fixture integrations, "
+        f"with its name among the parameters or events there{instead}"
+    )
 
 
 def is_channel(name: str) -> bool:

@@ -30,20 +30,26 @@ __all__ = ["as_table", "check_profile", "doubted_roles", "doubted_version"]
 
 
 def as_table(findings: Iterable[Finding]) -> str:
-    """Return findings as a table for people: contradictions first, with the values to write."""
+    """Return findings as a table for people: contradictions first, with the values to write, and the same once."""
     order = [*State]
+    alike: dict[tuple[State, str, str], list[str]] = {}
+    for one in sorted(findings, key=lambda one: order.index(one.state)):
+        written = "" if one.write is None else json.dumps(one.write)
+        alike.setdefault((one.state, one.detail, written), []).append(one.place)
     rows = [
         ("where", "what", "found", ""),
-        *(
-            (one.place, str(one.state), one.detail, "" if one.write is None else json.dumps(one.write))
-            for one in sorted(findings, key=lambda one: order.index(one.state))
-        ),
+        *((_places(places), str(state), detail, write) for (state, detail, write), places in alike.items()),
     ]
     width = [max(len(row[column]) for row in rows) for column in (0, 1)]
     return "\n".join(
         f"{place:<{width[0]}}  {state:<{width[1]}}  {detail}{f'; write {value}' if value else ''}"
         for place, state, detail, value in rows
     )
+
+
+def _places(places: Sequence[str]) -> str:
+    first, *others = places
+    return f"{first} and {len(others)} more" if others else first
 
 
 def check_profile(profile: Profile, client: Client, worlds: Iterable[int] = (0,)) -> tuple[Finding, ...]:

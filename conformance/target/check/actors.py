@@ -46,7 +46,8 @@ def roles(target: Readings, place: str, name: str, entry: Fixture) -> Iterator[F
     path = f"/{sort}/{entry.get('id')}"
     levels = target.levels(path)
     if levels is None:
-        yield Finding(place, State.NOTE, "its members cannot be read, so that no role in it was checked")
+        detail = f"no role in it was checked: its members cannot be read (GET /{sort}/:id/members/all)"
+        yield Finding(place, State.NOTE, detail)
         return
     for who, (low, high) in FIXTURE_ROWS[name].roles.items():
         number = target.user(who).get("id") if who in target.profile.actors else None

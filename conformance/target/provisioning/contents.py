@@ -47,7 +47,10 @@ class Contents:
         )
 
     def merge_request(self, name: str, project: Entry) -> Entry:
-        """Return an open merge request of the blueprint, new or existing, with what is known about its branches."""
+        """Return an open merge request of the blueprint, new or existing, with what is known about its branches.
+
+        `newer_sha` is the commit that was pushed to its branch, if its `sha` did not follow.
+        """
         path = f"/projects/{project['id']}"
         pairs = self._branches_of(name, project)
         find = partial(self._find_merge_request, path, pairs)
@@ -81,6 +84,8 @@ class Contents:
         if name in Blueprint.load().pushed_to_later:
             found, former = self._pushed_to(found, path, _branch_name(name))
             heads = {"former_sha": former, "target_sha": self._tip(path, project["default_branch"]).get("id")}
+            tip = self._tip(path, _branch_name(name)).get("id")
+            heads |= {"newer_sha": tip} if tip and found.get("sha") not in {None, tip} else {}
         return {**found, **heads, "project_id": project["id"]}
 
     def _pushed_to(self, opened: Entry, path: str, branch: str) -> tuple[Entry, Any]:

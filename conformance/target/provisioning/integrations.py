@@ -257,6 +257,8 @@ _PARAMETERS_OF_SOME = {
     "integration_tokens": "token",
     "integration_webhooks": "webhook",
 }
+#: The same, by the flag or the parameter.
+FEATURE_OF = {name: feature for feature, name in (_EVENTS_OF_SOME | _PARAMETERS_OF_SOME).items()}
 
 
 def features_from(found: Mapping[str, dict[str, Any]], refused: Container[str] = ()) -> dict[str, bool]:

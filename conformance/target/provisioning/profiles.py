@@ -164,6 +164,7 @@ class ByHand:
 
     fixtures: tuple[str, ...]
     feature: str | None
+    """The feature to declare with it, if the profile does not yet."""
     how: str
     unlocks: int
     """How many requirements can only be verified with it."""
@@ -182,7 +183,8 @@ def by_hand(data: Mapping[str, Any]) -> Sequence[ByHand]:
         missing = tuple(name for name in entry["fixtures"] if name not in known)
         feature = entry.get("feature")
         if missing or (not entry["fixtures"] and not features.get(feature)):
-            left.append(ByHand(missing, feature, entry["how"], _unlocked(missing, feature)))
+            undeclared = None if features.get(feature) else feature
+            left.append(ByHand(missing, undeclared, entry["how"], _unlocked(missing, undeclared)))
     return sorted(left, key=lambda each: -each.unlocks)
 
 
