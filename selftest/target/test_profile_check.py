@@ -288,11 +288,14 @@ def test_if_nothing_may_be_written_the_check_only_reads_and_says_so(
         assert "installed_chat_app_integration" in unknown
 
 
-def test_the_table_shows_what_holds_for_many_places_once() -> None:
+def test_the_table_shows_notes_about_many_places_once_and_each_place_to_change() -> None:
     findings = [Finding(f"fixtures.{name}", State.NOTE, "not readable") for name in ("project", "group", "subgroup")]
-    lines = as_table([*findings, Finding("actors.owner", State.MISSING, "no id", 7)]).splitlines()[1:]
+    findings += [Finding(f"actors.{name}", State.MISSING, "no id") for name in ("owner", "maintainer")]
+    lines = as_table([*findings, Finding("actors.guest", State.MISSING, "no id", 7)]).splitlines()[1:]
     assert [" ".join(line.split()) for line in sorted(lines)] == [
-        "actors.owner missing no id; write 7",
+        "actors.guest missing no id; write 7",
+        "actors.maintainer missing no id",
+        "actors.owner missing no id",
         "fixtures.project and 2 more note not readable",
     ]
 

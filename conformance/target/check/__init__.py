@@ -30,15 +30,19 @@ __all__ = ["as_table", "check_profile", "doubted_roles", "doubted_version"]
 
 
 def as_table(findings: Iterable[Finding]) -> str:
-    """Return findings as a table for people: contradictions first, with the values to write, and the same once."""
+    """Return findings as a table for people: contradictions first, with the values to write.
+
+    Notes that say the same stand there once. Whatever else is found, somebody has to change at its own place.
+    """
     order = [*State]
-    alike: dict[tuple[State, str, str], list[str]] = {}
+    alike: dict[tuple[State, str, str, str], list[str]] = {}
     for one in sorted(findings, key=lambda one: order.index(one.state)):
         written = "" if one.write is None else json.dumps(one.write)
-        alike.setdefault((one.state, one.detail, written), []).append(one.place)
+        where = "" if one.state is State.NOTE else one.place
+        alike.setdefault((one.state, one.detail, written, where), []).append(one.place)
     rows = [
         ("where", "what", "found", ""),
-        *((_places(places), str(state), detail, write) for (state, detail, write), places in alike.items()),
+        *((_places(places), str(state), detail, write) for (state, detail, write, _), places in alike.items()),
     ]
     width = [max(len(row[column]) for row in rows) for column in (0, 1)]
     return "\n".join(
