@@ -49,6 +49,7 @@ from conformance.suite.context import current_run
 from conformance.suite.expectations import (
     Caller,
     Path,
+    as_json,
     given,
     group_path,
     left_to_others,
@@ -101,7 +102,7 @@ def test_a_created_rule_is_answered_and_listed(
         answer.must_hold(**values)
     with verifies("group-approval-rules.create.listed", go_on=True):
         stored.must_hold(**values)
-        must(number not in before, "an id that the list did not have before", f"id = {number}")
+        must(number not in before, "an id that the list did not have before", f"id = {as_json(number)}")
     with verifies("group-approval-rules.create.leaves-other-rules", go_on=True):
         given(group_rule["id"] in before, "the list did not show the other rules of the group")
         must_stay(admin_of_group, group_rules, before)
@@ -382,7 +383,7 @@ def test_a_rule_that_nobody_has_touched_asks_for_no_approval(
     admin = administrator_of(owner, fresh_group)
     with verifies("group-approval-rules.any-approver.asks-for-none"):
         asked = asked_by_default(admin, group_rules_path(fresh_group), admin, fresh_group)
-        must(all(number == 0 for number in asked), "approvals_required = 0", f"approvals_required = {asked}")
+        must(all(number == 0 for number in asked), "approvals_required = 0", f"approvals_required = {as_json(asked)}")
 
 
 @pytest.mark.needs_feature("group_approval_rules")

@@ -51,7 +51,7 @@ def test_types_that_come_from_elsewhere_are_created_or_refused_without_breaking(
     with verifies("group-approval-rules.create.any-approver", go_on=True):
         answer.must_not_break()
         types = [rule.get("rule_type") for rule in made]
-        must(all(shown in KNOWN_TYPES for shown in types), f"one of {KNOWN_TYPES}", f"rule_type = {types}")
+        must(all(shown in KNOWN_TYPES for shown in types), f"one of {KNOWN_TYPES}", f"rule_type = {as_json(types)}")
     observe("group-approval-rules.create.any-approver-answer", f"creating such a rule is answered {answer.status}")
     answer, _ = attempt(admin_of_spare_group, spare_group_rules, rule_type="report_approver")
     with verifies("group-approval-rules.create.report-approver", go_on=True):
@@ -61,13 +61,13 @@ def test_types_that_come_from_elsewhere_are_created_or_refused_without_breaking(
     with verifies("group-approval-rules.create.code-owner", go_on=True):
         answer.must_not_break()
         types = [rule.get("rule_type") for rule in made]
-        must("code_owner" not in types, "no rule of type code_owner", f"rule_type = {types}")
+        must("code_owner" not in types, "no rule of type code_owner", f"rule_type = {as_json(types)}")
     with verifies("group-approval-rules.create.rule-type-is-known"):
         for unknown in (UNHEARD_OF, INHERITED):
             answer, made = attempt(admin_of_spare_group, spare_group_rules, rule_type=unknown)
             must_be_dropped_or_refused(answer, made)
             types = [rule.get("rule_type") for rule in made]
-            must(unknown not in types, f"no rule of type {unknown}", f"rule_type = {types}")
+            must(unknown not in types, f"no rule of type {unknown}", f"rule_type = {as_json(types)}")
 
 
 def test_a_rule_may_name_a_group_alone(
@@ -143,12 +143,16 @@ def test_an_object_in_place_of_a_list_gives_nobody_a_say(
             must_be_dropped_or_refused(answer, [])
         now = standing(in_list(admin_of_group, group_rules, group_rule["id"]).rule)
         for name in ("users", "groups"):
-            must(set(now[name]) <= set(before[name]), f"{name} = {before[name]}", f"{name} = {now[name]}")
+            must(
+                set(now[name]) <= set(before[name]),
+                f"{name} = {as_json(before[name])}",
+                f"{name} = {as_json(now[name])}",
+            )
         if all(answer.exchange.is_refusal for answer in answers):  # as a whole: no part is stored either
             number = before["approvals_required"]
             must(
                 now["approvals_required"] == number,
-                f"approvals_required = {number}",
+                f"approvals_required = {as_json(number)}",
                 as_json(now["approvals_required"]),
             )
 
@@ -185,4 +189,4 @@ def test_an_unknown_type_does_not_show_after_a_change(
     with verifies("group-approval-rules.update.rule-type-is-known"):
         must_be_dropped_or_refused(admin_of_group.put(group_rules / group_rule["id"], {"rule_type": UNHEARD_OF}), [])
         shown = in_list(admin_of_group, group_rules, group_rule["id"]).rule.get("rule_type")
-        must(shown in KNOWN_TYPES, f"one of {KNOWN_TYPES}", f"rule_type = {shown}")
+        must(shown in KNOWN_TYPES, f"one of {KNOWN_TYPES}", f"rule_type = {as_json(shown)}")

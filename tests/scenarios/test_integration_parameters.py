@@ -320,7 +320,7 @@ def must_show_beside_the_default(caller: Caller, path: Path, integration: Fixtur
     must_not_show_another(caller, path, integration, (DEFAULT_CHANNEL, DESTINATION), list(beside.values()))
     for name in showing:
         found = shown(caller, path, slug_of(integration), name)
-        must(beside[name] in found, f"{name} = {beside[name]} beside {DEFAULT_CHANNEL}", f"{name} = {found}")
+        must(beside[name] in found, f"{name} = {beside[name]} beside {DEFAULT_CHANNEL}", f"{name} = {as_json(found)}")
 
 
 def must_stand_for_itself(caller: Caller, path: Path, kind: Kind, name: str, value: Any) -> None:

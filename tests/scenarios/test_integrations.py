@@ -33,6 +33,7 @@ from conformance.suite.expectations import (
     Answer,
     Caller,
     Path,
+    as_json,
     given,
     left_to_others,
     must,
@@ -182,7 +183,11 @@ def test_each_flag_of_an_entry_is_the_one_that_was_sent(
     with verifies("integrations.update.followed"):
         for name in moving:
             wanted = [*set_up_off, *sent[name], *([True] if came_on else [])]
-            must(found[name] == wanted, f"{name} = {wanted}, one after the other", f"{name} = {found[name]}")
+            must(
+                found[name] == wanted,
+                f"{name} = {as_json(wanted)}, one after the other",
+                f"{name} = {as_json(found[name])}",
+            )
 
 
 def test_a_change_in_one_project_leaves_the_integrations_of_another(

@@ -72,7 +72,7 @@ def test_the_entry_of_a_project_describes_it(
     if any(found == number for _, number, found in numbers):
         for name, number, found in numbers:
             with verifies("job-token-scope.project-entry.namespace.parent-id", go_on=True):
-                must(found == number, f"namespace.{name} = {number}", f"namespace.{name} = {found}")
+                must(found == number, f"namespace.{name} = {as_json(number)}", f"namespace.{name} = {as_json(found)}")
     with verifies("job-token-scope.project-entry.is-of-one-project"):
         for entry in (*entries, *deeper):
             must_be_of_one_project(entry)
@@ -138,7 +138,7 @@ def test_a_project_is_described_alike_on_every_list(
             # Another machine may write the same moment in its own zone, and its own name into addresses.
             for name, meant in (("created_at", Moment), ("web_url", without_host)):
                 wanted, found = (str(entry.get(name)) for entry in (one, other))
-                must(meant(wanted) == meant(found), f"{name} = {wanted}", f"{name} = {found}")
+                must(meant(wanted) == meant(found), f"{name} = {as_json(wanted)}", f"{name} = {as_json(found)}")
             # A project without a description has none on every list, whatever entry is before it.
             for name in ("description", "default_branch"):
                 must(
@@ -147,7 +147,11 @@ def test_a_project_is_described_alike_on_every_list(
                     f"{name} = {as_json(other.get(name))}",
                 )
             numbers = [dict(entry.get("namespace") or {}).get("id") for entry in (one, other)]
-            must(numbers[0] == numbers[1], f"namespace.id = {numbers[0]}", f"namespace.id = {numbers[1]}")
+            must(
+                numbers[0] == numbers[1],
+                f"namespace.id = {as_json(numbers[0])}",
+                f"namespace.id = {as_json(numbers[1])}",
+            )
 
 
 def without_host(address: str) -> str:

@@ -210,7 +210,7 @@ def must_add_nobody(caller: Caller, rules: Path, rule: Rule, body: Body, named: 
     must(not groups and set(users) <= {user_id(named)}, "no approver added", f"users {users}, {groups}")
     shown = now.get("approvals_required")
     is_same = not answer.exchange.is_refusal or shown == number
-    must(is_same, f"approvals_required = {number} after a refusal", as_json(shown), answer.exchange)
+    must(is_same, f"approvals_required = {as_json(number)} after a refusal", as_json(shown), answer.exchange)
     return now
 
 

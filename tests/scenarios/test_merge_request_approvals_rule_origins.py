@@ -255,7 +255,7 @@ def test_a_copy_of_a_rule_that_goes_meanwhile_names_whom_it_named(
         if copy.is_served:
             with verifies("merge-request-approvals.rules.copy.users"):
                 shown, wanted = (essence(rule)["users"] for rule in (rule_in(copy), source))
-                must(shown == wanted, f"users = {wanted}", as_json(shown), copy.exchange)
+                must(shown == wanted, f"users = {as_json(wanted)}", as_json(shown), copy.exchange)
 
 
 @pytest.mark.calls_area("project-approval-rules")

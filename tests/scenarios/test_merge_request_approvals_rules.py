@@ -475,7 +475,11 @@ def test_an_update_may_remove_the_groups_that_its_caller_cannot_see(
             groups = approvers_named(shown)[1]
             must(hidden_group.id not in groups, f"not the hidden group {hidden_group.id}", f"the groups {groups}")
         told = known.get("contains_hidden_groups")
-        must(told is not True, "nothing hidden from the owner, who sees the group", f"contains_hidden_groups = {told}")
+        must(
+            told is not True,
+            "nothing hidden from the owner, who sees the group",
+            f"contains_hidden_groups = {as_json(told)}",
+        )
     change = {"user_ids": [user_id(approver)], "group_ids": [], "remove_hidden_groups": True}
     with verifies("merge-request-approvals.rules.update.remove-hidden-groups"):
         maintainer.put(merge_request_rules / rule["id"], change).given_served()

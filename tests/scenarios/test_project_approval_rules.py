@@ -408,7 +408,7 @@ def test_a_rule_that_nobody_has_touched_asks_for_no_approval(
     with verifies("project-approval-rules.any-approver.asks-for-none"):
         owner = caller_named("owner") if is_known("owner") else None
         asked = asked_by_default(maintainer, project_rules_path(fresh_project), owner, fresh_project)
-        must(all(number == 0 for number in asked), "approvals_required = 0", f"approvals_required = {asked}")
+        must(all(number == 0 for number in asked), "approvals_required = 0", f"approvals_required = {as_json(asked)}")
 
 
 def test_a_policy_puts_a_rule_into_the_list(maintainer: Caller, policy_project: Fixture) -> None:

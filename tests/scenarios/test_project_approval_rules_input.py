@@ -35,6 +35,7 @@ from conformance.suite.arrange.reviews import (
 from conformance.suite.expectations import (
     Caller,
     Path,
+    as_json,
     left_to_others,
     must,
     must_be_as_before,
@@ -88,7 +89,7 @@ def test_types_that_come_from_elsewhere_are_created_or_refused_without_breaking(
     with verifies("project-approval-rules.create.any-approver", go_on=True):
         answer.must_not_break()
         types = [rule.get("rule_type") for rule in made]
-        must(all(shown in KNOWN_TYPES for shown in types), f"one of {KNOWN_TYPES}", f"rule_type = {types}")
+        must(all(shown in KNOWN_TYPES for shown in types), f"one of {KNOWN_TYPES}", f"rule_type = {as_json(types)}")
     observe("project-approval-rules.create.any-approver-answer", f"creating such a rule is answered {answer.status}")
     left_to_others("project-approval-rules.update.answers-with-rule")  # unless there is such a rule
     for rule in [rule for rule in made if rule.get("rule_type") == "any_approver"][:1]:
@@ -106,7 +107,7 @@ def test_types_that_come_from_elsewhere_are_created_or_refused_without_breaking(
         answer, made = attempt(maintainer, spare_project_rules, rule_type="code_owner")
         answer.must_not_break()
         types = [rule.get("rule_type") for rule in made]
-        must("code_owner" not in types, "no rule of type code_owner", f"rule_type = {types}")
+        must("code_owner" not in types, "no rule of type code_owner", f"rule_type = {as_json(types)}")
 
 
 @pytest.mark.parametrize(
@@ -224,7 +225,7 @@ def inside_an_object(caller: Caller, parameter: str) -> dict[str, object]:
 def must_add_nothing(shown: str, rule: Rule, plain: Rule) -> None:
     """Expect nothing in a list of a rule that is not in the same list of another one."""
     now, without = numbers(rule, shown), numbers(plain, shown)
-    must(set(now or ()) <= set(without or ()), f"{shown} = {without}", f"{shown} = {now}")
+    must(set(now or ()) <= set(without or ()), f"{shown} = {as_json(without)}", f"{shown} = {as_json(now)}")
 
 
 NO_TRUTH_VALUES = ("maybe", {UNHEARD_OF: 1})

@@ -166,7 +166,11 @@ def test_whoever_is_named_is_named_whole(
         names = {number: {user.get("name") for user in shown if user["id"] == number} for number in people}
         for user in shown:
             wanted = people[user["id"]]
-            must(user.get("username") == wanted, f"user {user['id']} as {wanted}", f"username = {user.get('username')}")
+            must(
+                user.get("username") == wanted,
+                f"user {user['id']} as {wanted}",
+                f"username = {as_json(user.get('username'))}",
+            )
         must(all(len(found) <= 1 for found in names.values()), "one name for each user", as_json(names))
         # A reader sees only one address of a person, and two people do not share one.
         pages = {number: {user.get("web_url") for user in shown if user["id"] == number} for number in people}
@@ -252,7 +256,11 @@ def must_have_their_paths(groups: list[dict[str, Any]], paths: dict[int, str]) -
     """Expect that each of these groups is shown with its own path."""
     for group in groups:
         path = paths[group["id"]]
-        must(group.get("full_path") == path, f"group {group['id']} as {path}", f"full_path = {group.get('full_path')}")
+        must(
+            group.get("full_path") == path,
+            f"group {group['id']} as {path}",
+            f"full_path = {as_json(group.get('full_path'))}",
+        )
 
 
 # -- protected branches ------------------------------------------------------------------------------------------------
@@ -294,7 +302,7 @@ def test_a_protected_branch_has_its_own_name(
         for shown in (rule, maintainer.read(project_rules / rule["id"])):
             for number, name in names.items():
                 found = the_one(shown, "protected_branches", number).get("name")
-                must(found == name, f"branch {number} as {name}", f"name = {found}")
+                must(found == name, f"branch {number} as {name}", f"name = {as_json(found)}")
 
 
 @pytest.mark.requirements(
