@@ -227,6 +227,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
         print(f"\nThe test could not put back what it changed: {why}", file=sys.stderr)  # noqa: T201
     if state is None or ONLY_ASKS in session.config.stash:
         return
+    quiet = ExitStack()
+    heard = quiet.enter_context(undisturbed())  # until all is told: what was seen must not be lost to impatience
+    session.config.add_cleanup(quiet.close)
     if workers.is_worker(session.config):
         workers.leave(state, session.config.workeroutput)  # type: ignore[attr-defined]  # the same
     if state in _KEEPING:
@@ -237,7 +240,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
         _end_last_test(session, state)
     state.ending.stopped = state.ending.stopped or _why_stopped(session, state)
     with after_tests(session.config) if session.config.stash.get(_SHOWS, False) else nullcontext():
-        state.close()
+        state.close(heard)
     if state.ending.interrupted:
         exitstatus = pytest.ExitCode.OK if ended_itself else pytest.ExitCode.INTERRUPTED
     session.exitstatus = _exit_status(session, state, exitstatus)
@@ -296,9 +299,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
     folder = state.writer.recorder.file.parent
     shown = {"colour": terminalreporter.hasmarkup, "brief": brief, "is_explained": _EXIT in config.stash}
-    with undisturbed():
-        told = summary(state.record, state.result, folder, **shown)
-    terminalreporter.write(f"{told}\n")
+    terminalreporter.write(f"{summary(state.record, state.result, folder, **shown)}\n")
     if state.writer.recorder.moved:
         terminalreporter.write_line(f"Warning: {state.writer.recorder.moved}.")
 

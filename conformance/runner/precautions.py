@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -25,7 +25,8 @@ from conformance.target.provisioning.own_groups import NEEDING, OwnGroups
 from conformance.target.restoring import put_back
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from conformance.http.exchange import Call
@@ -248,17 +249,30 @@ def when_terminated(act: Callable[..., None]) -> Callable[[], object]:
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
-    """Ignore interrupts while the context lasts, as far as this thread can."""
+def undisturbed() -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """Ignore interrupts while the context lasts, as far as this thread can; return a context in which they count."""
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield nullcontext
         return
     usual = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, *ENDING)}
+
+    @contextmanager
+    def heard() -> Iterator[None]:
+        try:
+            _handle(usual)
+            yield
+        finally:
+            _handle(dict.fromkeys(usual, signal.SIG_IGN))
+
     try:
-        yield
-    finally:
-        for number, handler in usual.items():
-            signal.signal(number, handler)
+        yield heard
+    finally:  # but for what got another handler meanwhile, such as that of a service which ends with its run
+        _handle({number: usual[number] for number in usual if signal.getsignal(number) is signal.SIG_IGN})
+
+
+def _handle(handlers: Mapping[signal.Signals, Any]) -> None:
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 def restored(folder: Path, profile: Profile) -> tuple[str, ...]:

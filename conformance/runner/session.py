@@ -6,7 +6,7 @@ import secrets
 import sys
 import time
 from collections import Counter
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -25,7 +25,7 @@ from conformance.results.record import Footer, NetworkUse, Notice, RunRecord, Te
 from conformance.results.recorder import Recorder
 from conformance.results.verdicts import RunResult, RunVerdict
 from conformance.runner.absent import know_absent, know_and_tell
-from conformance.runner.precautions import Precautions, undisturbed, when_terminated
+from conformance.runner.precautions import Precautions, when_terminated
 from conformance.runner.profiles import doubts, reference_target, reference_version
 from conformance.runner.record_writer import RecordWriter
 from conformance.suite.context import Run
@@ -374,25 +374,27 @@ class Session:
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
-    def close(self) -> None:
-        """Record the outcome of every planned test, add up, render the reports, and release the target."""
+    def close(self, heard: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+        """Record the outcome of every planned test, add up, render the reports, and release the target.
+
+        `heard` gives a context in which an interrupt ends what is waited for; outside it, none should be able to.
+        """
         try:
             if self.writer.recorder is not None and self.result is None:
-                with undisturbed():
-                    self._say_what_was_not_begun()
-                self.ending.left = self._put_back()
-                with suppress(KeyboardInterrupt):  # somebody does not want to wait for this answer
+                self._say_what_was_not_begun()
+                self.ending.left = self._put_back(heard)
+                with suppress(KeyboardInterrupt), heard():  # somebody does not want to wait for this answer
                     self._say_whether_it_was_upgraded()
-                with undisturbed():  # what was put back is not done again, and what was seen takes seconds to write
-                    self._finish(self.writer.recorder)
+                self._finish(self.writer.recorder)
         finally:
             self.cases.close()
             self._stack.close()
 
-    def _put_back(self) -> tuple[str, ...]:
+    def _put_back(self, heard: Callable[[], AbstractContextManager[None]]) -> tuple[str, ...]:
         """Restore what was changed, and return what is left; an error here must not lose the results."""
         try:
-            return self.precautions.put_back() if self.precautions is not None else ()
+            with heard():
+                return self.precautions.put_back() if self.precautions is not None else ()
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - as said above
             why = "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
             return (f"what could not be put back ({why}). Later: conformance restore {self.job.folder}",)

@@ -77,10 +77,10 @@ def test_a_signal_ends_a_run_with_its_report_and_all_changes_undone(
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_run_that_is_interrupted_again_and_again_still_tells_what_it_left(tmp_path: Path, workers: str) -> None:
     with begun_run(tmp_path, workers) as (process, is_as_before):
-        for _ in range(10):
+        while process.poll() is None:
             process.send_signal(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
-                process.wait(0.1)
+                process.wait(0.03)
         out, err = process.communicate(timeout=120)
         assert process.returncode == ExitCode.INTERRUPTED, out + err
         assert "Plugg" not in err  # as pytest warns of exceptions in plugins
@@ -137,3 +137,11 @@ def test_a_worker_that_starts_gets_no_interrupt_and_the_run_gets_it_later() -> N
     assert seen == ["held"]
     worker.communicate(timeout=60)
     assert worker.returncode == 0
+
+
+def test_interrupts_after_the_last_test_take_neither_the_report_nor_the_exit_code(tmp_path: Path) -> None:
+    chosen = ("run", "-q", "--requirement", "job-token-scope.settings.read", "--out", "out")
+    run = run_conformance(*chosen, "--", "-p", "selftest.runner.impatient", cwd=tmp_path)
+    assert run.code == 0, run.text
+    assert "Report: out" in run.out
+    assert read_record(tmp_path / "out" / "results.jsonl").footer is not None
