@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -109,7 +110,11 @@ def _fixture(entry: dict[str, Any]) -> WorldFixture:
 
 
 def directly(service: Service) -> Way:
-    """Return the way to send calls to a service in this process, without a connection."""
+    """Return the way to send calls to a service in this process, without a connection.
+
+    Whoever calls from several threads has one call answered after the other, as a server does.
+    """
+    one_at_a_time = threading.Lock()
 
     def send(token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
         parts = urlsplit(path)
@@ -119,7 +124,8 @@ def directly(service: Service) -> Way:
         content = b"" if body is None else json.dumps(body).encode()
         if content:
             headers["content-type"] = "application/json"
-        status, shown, text = ask(service, method, place, asked, headers, content)
+        with one_at_a_time:
+            status, shown, text = ask(service, method, place, asked, headers, content)
         is_json = "json" in shown.get("content-type", "")
         return Answer(status, json.loads(text) if text and is_json else None, shown)
 
