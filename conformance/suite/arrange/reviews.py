@@ -434,20 +434,26 @@ def must_leave_the_state(reader: Caller, review: Path, gone: tuple[Any, Any]) ->
 def must_be_in_the_state_as_listed(reader: Caller, rules: Path) -> None:
     """Expect that the state shows each rule of a merge request once, with name, number and approvers as in the list.
 
-    The state may also show rules of the project, which may have their own numbers.
+    The state may also show rules of the project, which may have their own numbers, and be what a rule is a copy of.
     """
 
-    def in_both() -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    def in_both() -> list[tuple[Any, dict[str, Any], list[dict[str, Any]]]]:
         listed, state = essences(reader, rules), state_of(reader, Path(rules.rpartition("/")[0]))
         shown: dict[Any, list[dict[str, Any]]] = {}
         for rule in state["rules"]:
             if isinstance(rule, dict):
                 shown.setdefault(rule.get("id"), []).append(essence(rule))
-        return [(rule, shown[number]) for number, rule in listed.items() if number in shown]
+        return [(number, rule, shown[number]) for number, rule in listed.items() if number in shown]
+
+    def is_once(number: Any, rule: dict[str, Any], times: int) -> bool:
+        of_project = Path(f"{rules.partition('/merge_requests/')[0]}/approval_rules")
+        with suppress(Unmet):  # if those of the project cannot be read, none is there
+            times -= times > 1 and essences(reader, of_project).get(number) == rule
+        return times == 1
 
     given(bool(in_both()), "the approval state shows none of the listed rules")
     must_become(
-        lambda: [(rule, shown) for rule, shown in in_both() if shown.count(rule) != 1],
+        lambda: [(rule, shown) for number, rule, shown in in_both() if not is_once(number, rule, shown.count(rule))],
         lambda differing: not differing,
         "each rule in the state once, with name, approvals_required, users and groups as in the list",
     )
