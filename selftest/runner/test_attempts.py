@@ -219,7 +219,7 @@ def test_the_same_run_without_an_attempt_is_green(attempt_with: Callable[..., To
     assert f"--area {AREA}" in told.output
 
 
-PROFILES: Mapping[str, tuple[tuple[str, ...], Callable[[dict[str, Any]], None], int, str]] = {
+PROFILES: Mapping[str, tuple[tuple[str, ...], Callable[[dict[str, Any]], object], int, str]] = {
     "an actor less": (
         ("--requirement=code-completion.enabled.is-on",),
         lambda data: data["actors"].pop("maintainer"),
@@ -231,6 +231,12 @@ PROFILES: Mapping[str, tuple[tuple[str, ...], Callable[[dict[str, Any]], None], 
         lambda data: data["fixtures"].pop("enabled_project"),
         INCOMPLETE,
         "prerequisite missing",
+    ),
+    "one approver instead of two": (
+        ("--requirement=group-approval-rules.update.leaves-other-rules",),
+        lambda data: [data["actors"].pop("second_approver"), data["fixtures"].pop("second_approver_group")],
+        0,
+        "SELECTION HOLDS",
     ),
     "a fixture without its path": (
         ("--requirement=code-completion.enabled.is-on",),

@@ -37,19 +37,24 @@ def test_each_integration_shows_the_flags_and_channels_that_it_takes(
         with borrowed(maintainer, path, integration):
             for turn in (0, 1):
                 switched = {name: (place + turn) % 2 == 0 for place, name in enumerate(flags)}
-                named = {name: f"conformance-{turn}-{name}" for name in channels}
+                named = {name: sent_to(name, turn) for name in channels}
                 taken = what_is_taken(maintainer, path, integration, switched, named)
                 for name in taken & switched.keys():
                     with verifies("integrations.parameters.event-flags.boolean", go_on=True):
                         must_not_show_another(maintainer, path, integration, (name, switched[name]), [])
                 for name in taken & named.keys():
                     others = [text for other, text in named.items() if other != name]
+                    others.append(sent_to(name, turn - 1))
                     if name == DEFAULT_CHANNEL:
                         with verifies("integrations.parameters.channel.text", go_on=True):
                             must_not_show_another(maintainer, path, integration, (name, named[name]), others)
                     else:
                         with verifies("integrations.parameters.event-channels.text", go_on=True):
                             must_not_show_another(maintainer, path, integration, (name, named[name]), others)
+
+
+def sent_to(channel: str, turn: int) -> str:
+    return f"conformance-{turn}-{channel}"
 
 
 def with_what_others_have(integrations: Sequence[Fixture]) -> Iterator[tuple[Fixture, list[str], list[str]]]:

@@ -12,16 +12,15 @@ if TYPE_CHECKING:
     from conformance.reference import Service
 
 
-def keeps_all(service: Service, area: Any, part: str, *, newest: bool = True) -> None:
-    """Let a change that names some of the former approvers, and no other ones, keep all; `newest` is any rule."""
+def keeps_all(service: Service, area: Any, part: str) -> None:
+    """Let a change that names some of the former `users` or `groups`, and no other ones, keep all."""
     rules = service.approval_rules.rules
 
     def make(update: Any) -> Any:
         def keeping(home: Any, number: int, wanted: Any, caller: Any) -> Any:
             before = rules.get(number)
             rule = update(home, number, wanted, caller)
-            is_meant = newest or any(one.id > number and one.home == rule.home for one in rules.values())
-            if before and is_meant and {*getattr(before, part)} > {*getattr(rule, part)} > set():
+            if before and {*getattr(before, part)} > {*getattr(rule, part)} > set():
                 rule = rules[number] = replace(rule, **{part: getattr(before, part)})
             return rule
 
@@ -52,27 +51,3 @@ def fewer_users_of_a_merge_request_rule_change_nothing(service: Service) -> None
 def fewer_groups_of_a_merge_request_rule_change_nothing(service: Service) -> None:
     """A change of a merge request's rule that names some of its groups, and no other ones, keeps all."""
     keeps_all(service, service.merge_request_approval_rules, "groups")
-
-
-@fault("project-approval-rules.update.user-ids.removes-others")
-def fewer_users_of_an_older_project_rule_change_nothing(service: Service) -> None:
-    """A change of the older of two rules that names some of its users, and nobody else, keeps all."""
-    keeps_all(service, service.project_approval_rules, "users", newest=False)
-
-
-@fault("project-approval-rules.update.group-ids.removes-others")
-def fewer_groups_of_an_older_project_rule_change_nothing(service: Service) -> None:
-    """A change of the older of two rules that names some of its groups, and no other ones, keeps all."""
-    keeps_all(service, service.project_approval_rules, "groups", newest=False)
-
-
-@fault("merge-request-approvals.rules.update.users-are-replaced")
-def fewer_users_of_an_older_merge_request_rule_change_nothing(service: Service) -> None:
-    """A change of the older of two rules of a merge request that names some of its users keeps all."""
-    keeps_all(service, service.merge_request_approval_rules, "users", newest=False)
-
-
-@fault("merge-request-approvals.rules.update.groups-are-replaced")
-def fewer_groups_of_an_older_merge_request_rule_change_nothing(service: Service) -> None:
-    """A change of the older of two rules of a merge request that names some of its groups keeps all."""
-    keeps_all(service, service.merge_request_approval_rules, "groups", newest=False)

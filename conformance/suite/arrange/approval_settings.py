@@ -54,7 +54,7 @@ class Settings:
     def entries(self) -> dict[str, Entry]:
         """Return every setting that is shown, with value, locked and inherited_from.
 
-        Inconclusive when one that an update accepts is not; without the other, the rest can be judged all the same.
+        Inconclusive when one is missing that updates accept. PASSWORD, which none accepts, may be missing here.
         """
         body = self.caller.read(self.read_at or self.path)
         shown = body if isinstance(body, dict) else {}
