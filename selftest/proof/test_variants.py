@@ -9,7 +9,7 @@ import pytest
 
 from conformance.proof.variants import VARIANTS, Variant, runs_of
 from conformance.proof.variants.approval_settings import removes_selectively_while_retaining
-from conformance.proof.variants.bundles import bundles, members
+from conformance.proof.variants.bundles import bundles, members, together
 from conformance.proof.variants.combinations import LEGAL, NOT_DRAWN
 from conformance.proof.variants.false_alarms import SEEDS, VERSIONS, every_run
 from conformance.proof.variants.running import WITHOUT_DRAWN, VariantRun, run_each
@@ -94,6 +94,13 @@ def test_variants_on_one_service_do_not_contradict_each_other() -> None:
 def changes(variant: Variant) -> dict[str, object]:
     own = asdict(Choices())
     return {name: value for name, value in asdict(variant.choices).items() if value != own[name]}
+
+
+def test_a_state_may_show_a_rule_of_the_project_and_its_copy_under_one_number() -> None:
+    meant = ("rules-of-both-levels-count", "first-rule-brings-others")
+    (both,) = runs_of([together([variant for variant in VARIANTS if variant.name in meant])], "17.7")
+    (run,) = run_each((both,), *WITHOUT_DRAWN, "--requirement=merge-request-approvals.rules.create.in-state")
+    assert run.is_clean, run
 
 
 def test_a_choice_that_the_text_rules_out_raises_an_alarm() -> None:
