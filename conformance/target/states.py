@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
 from conformance.http.bodies import ABSENT
-from conformance.http.exchange import next_page
+from conformance.http.exchange import goes_on, next_page
 from conformance.target.spots import Spot, Spots, lies_in, value_at
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ Values = dict[Any, dict[str, Any]]
 RECORD = ""
 #: A service may shorten pages to any length, or refuse long ones.
 _PAGE_LENGTHS = (100, 10)
-_MOST_PAGES = 50
+#: A list with more is not kept: each page is compared with all entries before it.
+_MOST_PAGES = 500
 _ALL = "*"
 
 
@@ -120,10 +121,11 @@ class States:
     def _walk(self, actor: Actor, path: str, length: int, *, is_paged: bool) -> list[Any] | None:
         """Return the entries of all pages up to one with nothing new.
 
-        Return None when the first page is refused, or a page is not answered: what is missing then is not gone. A list
-        without stated pages may refuse a request for one, and is then whole without it.
+        Return None when the first page is refused, or when a page that was announced is not shown: what is missing then
+        is not gone. A list without stated pages may refuse a request for one, and is then whole without it.
         """
         entries: list[Any] = []
+        has_more: bool | None = None
         # The first page has no number, so that targets which only know cursors answer too.
         answer = self._answer(actor, path, {"per_page": length})
         if answer.is_refusal and not is_paged:
@@ -132,16 +134,16 @@ class States:
         for page in range(2, _MOST_PAGES + 2):
             body = _json(answer)
             if not isinstance(body, list):
-                return entries if page > 2 and not answer.is_withheld else None  # noqa: PLR2004 - the first page was read
+                is_unknown = has_more or answer.is_withheld or answer.is_broken
+                return entries if page > 2 and not is_unknown else None  # noqa: PLR2004 - the first page was read
             fresh = [each for each in body if each not in entries]
             entries += fresh
-            following = next_page(answer.headers)
-            is_last = answer.headers.get("x-next-page") == "" or "link" in answer.headers
-            if not fresh or (following is None and is_last):
-                break
+            has_more, following = goes_on(answer.headers), next_page(answer.headers)
+            if not fresh or has_more is False:
+                return entries
             number = {"page": page, "per_page": length}
             answer = self._answer(actor, following or path, {} if following else number)
-        return entries
+        return None
 
     def _answer(self, actor: Actor, path: str, query: Query | None = None) -> Exchange:
         """Return the answer to a read; ask once more where the service breaks, which may be an accident."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from conformance.reference import Service
     from conformance.reference.http import Request
     from conformance.reference.routing import Route
+
+    Alteration = Callable[[Route, Request, Response], Response]
 
 
 @pytest.fixture
@@ -143,22 +145,49 @@ def test_a_fault_of_the_service_in_one_read_is_no_end_of_a_list_and_no_absence(
             assert states.read(thing) == known
 
 
-def test_a_page_without_an_answer_is_not_the_end_of_a_list(write_profile: Callable[..., Path]) -> None:
-    """Otherwise, the entries behind it would count as gone, and would be brought back although they are there."""
-    service = prepared_service(VERSION, Choices(max_per_page=10, default_per_page=10, pagination_headers=False))
+def read_rules(write_profile: Callable[..., Path], service: Service, rules: int, *, but: Alteration) -> tuple[Any, Any]:
+    """Give a project rules; return what is read of them as it should be put back, and what is with one alteration."""
     with EmbeddedServer(service) as server:
         profile = load_profile(write_profile(service, server.base_url))
         admin, project = profile.actors["admin"], profile.value("project")
         with Client(profile.client_settings(), beside=True) as client:
-            for number in range(22):
+            for number in range(rules):
                 body = {"name": f"Rule {number}", "approvals_required": 1}
                 client.send(admin, "POST", f"/projects/{project}/approval_rules", json_body=body)
             states = States(profile, client)
-            rules = next(each for each in states.things(Spots(profile).all[0]) if each.part.name == "project-rules")
-            whole = states.read(replace(rules, spot=Spot("project", project)))
-            service.transformers.append(
-                lambda _, request, response: Response(502) if b"page=3" in request.query else response
-            )
-            assert states.read(replace(rules, spot=Spot("project", project))) is None
+            part = next(each for each in states.things(Spots(profile).all[0]) if each.part.name == "project-rules")
+            thing = replace(part, spot=Spot("project", project))
+            whole = states.read(thing)
+            service.transformers.append(but)
+            return whole, states.read(thing)
+
+
+@pytest.mark.parametrize(
+    ("status", "is_announced"), [(502, False), (500, False), (500, True), (404, True), (400, True)], ids=str
+)
+def test_a_page_that_is_not_shown_is_not_the_end_of_a_list(
+    write_profile: Callable[..., Path], status: int, *, is_announced: bool
+) -> None:
+    """Otherwise, the entries behind it would count as gone, and would be brought back although they are there."""
+    service = prepared_service(VERSION, Choices(max_per_page=10, default_per_page=10, pagination_headers=is_announced))
+
+    def without_a_page(_: Route, request: Request, response: Response) -> Response:
+        return Response(status) if b"page=3" in request.query else response
+
+    whole, cut = read_rules(write_profile, service, 22, but=without_a_page)
     assert whole is not None
     assert len(whole[1]) >= 22
+    assert cut is None
+
+
+def test_a_list_of_more_pages_than_are_read_is_not_taken_for_whole(write_profile: Callable[..., Path]) -> None:
+    service = prepared_service(VERSION, Choices(max_per_page=1, default_per_page=1))
+
+    def endless(route: Route, request: Request, response: Response) -> Response:
+        is_list = route.key == "GET /projects/:id/approval_rules"
+        return replace(response, content=[{"id": hash(request.query)}], headers={}) if is_list else response
+
+    whole, unending = read_rules(write_profile, service, 60, but=endless)
+    assert whole is not None
+    assert len(whole[1]) >= 60
+    assert unending is None
