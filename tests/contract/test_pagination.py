@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -54,18 +54,18 @@ def test_pages_are_as_long_as_asked_for_apart_and_complete(operation: Operation)
         for length, call in zip(map(taken, lengths(total)), (prepared.call, by_path or prepared.call), strict=True):
             pages = Pages(prepared, caller, call)
             walked = pages.walk(length)
-            must_be_short(operation, walked, length, pages.exchanges)
+            must_be_short(operation, walked, length)
             with held_against([operation.paginated, "conventions.pagination.whole-list"]):
                 if not is_whole(walked, made):
                     walked = pages.walk(length)  # somebody else may have changed the list; one good reading is enough
-                listed = [entry for page in walked for entry in page]
+                listed = entries_of(walked)
                 must(len(listed) == len(set(listed)), "every entry once", f"the entries {listed}")
                 must(set(made) <= set(listed), f"the entries {sorted(made)} among them", f"the entries {listed}")
             look_behind_the_end(pages, len(walked), length)
         unnumbered = pages.of_no_number(length)
         if unnumbered.is_served:
-            must_be_short(operation, [ids(unnumbered.must_be_an(list).json)], length, [unnumbered.exchange])
-        look_at_pages_of_no_length(pages, walked[0][0])
+            must_be_short(operation, [Page.of(unnumbered.must_be_an(list))], length)
+        look_at_pages_of_no_length(pages, walked[0].ids[0])
         look_at_the_longest_page(pages)
         if total > ENOUGH:
             look_at_short_pages(pages, total)
@@ -83,11 +83,27 @@ def taken(length: int) -> int:
     return length if most >= MANY else min(length, most)
 
 
-def must_be_short(operation: Operation, pages: list[list[Any]], length: int, exchanges: list[Exchange]) -> None:
+@dataclass(frozen=True)
+class Page:
+    """The ids on one page of a list, and the call that it answered."""
+
+    ids: list[Any]
+    exchange: Exchange
+
+    @classmethod
+    def of(cls, answer: Answer) -> Page:
+        return cls(ids(answer.json), answer.exchange)
+
+
+def entries_of(pages: list[Page]) -> list[Any]:
+    return [entry for page in pages for entry in page.ids]
+
+
+def must_be_short(operation: Operation, pages: list[Page], length: int) -> None:
     """Expect that no page is longer than requested; the first that is longer is shown."""
-    longer = [exchange for page, exchange in zip(pages, exchanges, strict=True) if len(page) > length]
+    longer = [page.exchange for page in pages if len(page.ids) > length]
     with held_against([operation.paginated, "conventions.pagination.page-size"]):
-        must(not longer, f"pages of at most {length}", f"pages of {[len(page) for page in pages]}", *longer[:1])
+        must(not longer, f"pages of at most {length}", f"pages of {[len(page.ids) for page in pages]}", *longer[:1])
 
 
 @dataclass(frozen=True)
@@ -97,8 +113,6 @@ class Pages:
     prepared: Arranged
     caller: Caller
     call: Prepared
-    exchanges: list[Exchange] = field(default_factory=list)
-    """Those of the last walk, page by page."""
 
     def at(self, number: int, length: int) -> Answer:
         return self.caller.get(self.call.path, **self.call.query, page=number, per_page=length)
@@ -111,10 +125,9 @@ class Pages:
         """Request a page by its number only; how long it is, is open."""
         return self.caller.get(self.call.path, **self.call.query, page=number)
 
-    def walk(self, length: int) -> list[list[Any]]:
-        """Read page after page from the first one until one is empty or refused, and return the ids on each."""
-        pages: list[list[Any]] = []
-        self.exchanges.clear()
+    def walk(self, length: int) -> list[Page]:
+        """Read page after page from the first one until one is empty or refused, and return those with entries."""
+        pages: list[Page] = []
         for number in range(1, self.prepared.place.profile.limits.page_walk):
             answer = self.at(number, length)
             if number > 1 and answer.exchange.is_refusal:
@@ -125,10 +138,10 @@ class Pages:
             if not entries and number == 1:
                 with held_against([self.prepared.operation.paginated]):
                     must(False, "an entry on the first page", "none, where a longer page has some", answer.exchange)
-            is_new = not pages or ids(entries) != pages[-1]
+            page = Page.of(answer)
+            is_new = not pages or page.ids != pages[-1].ids
             if entries:
-                pages.append(ids(entries))
-                self.exchanges.append(answer.exchange)
+                pages.append(page)
             if not entries or not is_new:
                 return pages
         given(False, f"the list has more than {len(pages)} pages")
@@ -144,8 +157,8 @@ def ids(entries: list[Any]) -> list[Any]:
     return [entry.get("id") if isinstance(entry, dict) else None for entry in entries]
 
 
-def is_whole(pages: list[list[Any]], made: list[Any]) -> bool:
-    listed = [entry for page in pages for entry in page]
+def is_whole(pages: list[Page], made: list[Any]) -> bool:
+    listed = entries_of(pages)
     return len(listed) == len(set(listed)) and set(made) <= set(listed)
 
 
@@ -166,10 +179,10 @@ def look_at_short_pages(pages: Pages, total: int) -> None:
     """
     numbers = (1, 2, total - 1, total)
     found = [pages.at(number, 1).given_served() for number in numbers]
-    seen = [ids(answer.must_be_an(list).json) for answer in found]
-    must_be_short(pages.prepared.operation, seen, 1, [answer.exchange for answer in found])
+    seen = [Page.of(answer.must_be_an(list)) for answer in found]
+    must_be_short(pages.prepared.operation, seen, 1)
     with held_against([pages.prepared.operation.paginated, "conventions.pagination.whole-list"]):
-        shown = [entry for page in seen for entry in page]
+        shown = entries_of(seen)
         must(len(shown) == len(set(shown)), f"another entry on each of the pages {numbers}", f"the entries {shown}")
 
 
