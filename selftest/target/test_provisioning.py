@@ -353,6 +353,25 @@ def test_a_merge_request_that_does_not_follow_its_branch_is_named(whole: tuple[B
     assert found["newer_sha"] != found["sha"]
 
 
+@pytest.mark.parametrize(
+    ("status", "is_switched", "is_found"),
+    [(403, False, True), (404, True, True), (404, False, False), (500, False, False), (500, True, False)],
+    ids=["off before", "refused once switched off", "refused all along", "broken", "broken once switched off"],
+)
+def test_a_project_without_completion_is_one_that_is_refused_for_it(
+    status: int, *, is_switched: bool, is_found: bool
+) -> None:
+    """The stated refusal says so by itself; another one only where the same project was served before."""
+
+    def asked(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        answer = way(token, method, path, query, body)
+        is_check = path.endswith("/code_suggestions/enabled") and "sibling" in str((body or {}).get("project_path"))
+        return refused(status) if is_check and (answer.is_refusal or not is_switched) else answer
+
+    found = Bench(alter=changed(asked), patience=0.1).provision().worlds[0].completions
+    assert ("disabled_project" in found) is is_found
+
+
 def test_what_is_left_to_do_by_hand_counts_what_that_alone_unlocks(whole: tuple[Bench, Provisioned]) -> None:
     data = whole[0].profile(whole[1])
     rest = {name: value for name, value in data["fixtures"].items() if name != "group_enabled_project"}

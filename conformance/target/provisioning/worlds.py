@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from conformance.target.ownership import UNUSED_ID
@@ -27,6 +28,7 @@ from conformance.target.provisioning.inquiry import exported_relations, is_on
 
 if TYPE_CHECKING:
     from conformance.target.provisioning.blueprint import BotToken, Names, Place, Protection
+    from conformance.target.provisioning.calls import Answer
     from conformance.target.provisioning.files import Secrets
 
 Step = Callable[[], None]
@@ -402,9 +404,19 @@ class World:
         project, owner = self.projects[place], self.people["owner"].token
         path, wanted = project["path_with_namespace"], name != "disabled_project"
 
+        def asked() -> Answer:
+            return self.calls.ask(owner, "/code_suggestions/enabled", {"project_path": path})
+
+        first = asked()
+        if first.is_refusal and first.status != HTTPStatus.FORBIDDEN:
+            # Another refusal than the stated one may have any reason, unless the project is served once it is on.
+            self.calls.put(owner, f"/projects/{project['id']}", {"duo_features_enabled": True})
+            first = asked()
+
         def is_so() -> bool:
-            answer = self.calls.ask(owner, "/code_suggestions/enabled", {"project_path": path})
-            return answer.status is not None and answer.is_served is wanted
+            answer = asked()
+            is_off = answer.status == HTTPStatus.FORBIDDEN or (first.is_served and answer.is_refusal)
+            return answer.is_served if wanted else is_off
 
         is_through_group = name.startswith("group_")
         if is_through_group:  # what the project itself has on would show nothing of its group
