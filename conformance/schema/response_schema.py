@@ -5,21 +5,22 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 
-from conformance.contract.bundle import Json, resolve
 from conformance.http.bodies import in_part
 from conformance.http.redaction import beginning
+from conformance.schema.places import Compiler, Place, branches_of, collect, first_requirement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from conformance.contract import DocumentedResponse, Operation
+    from conformance.contract.bundle import Json
 
 
 _REMEMBERED_ANSWERS = 64
@@ -28,7 +29,6 @@ _LARGEST_REMEMBERED = 64 * 1024
 _MASK = "value"  # replaces the found value in messages, because it may be the whole body
 _LARGEST_LOOKED_AT = 256 * 1024
 _ENTRIES_OF_LARGE = 100  # the maximum that a page has
-_ENTRIES_LOOKED_AT = 50  # later ones would show no other place
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +86,8 @@ class ResponseSchema:
         return jsonschema_rs.Draft202012Validator(schema, mask=_MASK)
 
     @cached_property
-    def _root(self) -> _Place:
-        return _Compiler(self.operation.document).place(self.response.schema)
+    def _root(self) -> Place:
+        return Compiler(self.operation.document).place(self.response.schema)
 
     @cached_property
     def _is_json(self) -> bool:
@@ -100,7 +100,7 @@ class ResponseSchema:
         try:
             body = _parsed(text)
             failed = (*_about_byte_order_mark(text), *self._violations(body))
-            _walk(self._root, body, status or "", exercised, tolerated)
+            collect(self._root, body, status or "", exercised, tolerated)
         except (ValueError, RecursionError) as error:
             return Seen(self._about_no_json(text, error), (), "no JSON")
         violated = {finding.requirement for finding in failed}
@@ -249,18 +249,6 @@ def _of_pattern(document: Json, pattern: str) -> str:
     return described[:1].lower() + described[1:].partition(". ")[0].rstrip(".")
 
 
-def _branches(document: Json, schema: Any) -> list[Json]:
-    """Return a schema and its parts, with references followed, the outermost first."""
-    node = resolve(document, schema)
-    if not isinstance(node, dict):
-        return []
-    parts = [node]
-    for word in ("allOf", "anyOf", "oneOf"):
-        for part in node.get(word, ()):
-            parts += _branches(document, part)
-    return parts
-
-
 def _requirement_at(
     document: Json, schema: Json, place: list[Any], missing: str | None, default: str | None
 ) -> str | None:
@@ -269,13 +257,13 @@ def _requirement_at(
     What another area says of the record that a property would hold does not count if the property is missing.
     """
     found = default
-    nodes = _branches(document, schema)
-    found = _first_requirement(nodes) or found
+    nodes = branches_of(document, schema)
+    found = first_requirement(nodes) or found
     for part in place:
         nodes = [branch for node in nodes for branch in _children(document, node, part)]
-        found = _first_requirement(nodes) or found
+        found = first_requirement(nodes) or found
     nodes = [branch for node in nodes for branch in _children(document, node, missing)] if missing else []
-    inner = _first_requirement(nodes)
+    inner = first_requirement(nodes)
     return inner if inner and (not found or _area_of(inner) == _area_of(found)) else found
 
 
@@ -283,139 +271,10 @@ def _area_of(requirement: str) -> str:
     return requirement.partition(".")[0]
 
 
-def _first_requirement(nodes: list[Json]) -> str | None:
-    return next((node["x-requirement"] for node in nodes if isinstance(node.get("x-requirement"), str)), None)
-
-
 def _children(document: Json, node: Json, part: Any) -> list[Json]:
     if isinstance(part, int):
-        return _branches(document, node["items"]) if "items" in node else []
+        return branches_of(document, node["items"]) if "items" in node else []
     if part in node.get("properties", {}):
-        return _branches(document, node["properties"][part])
+        return branches_of(document, node["properties"][part])
     extra = node.get("additionalProperties")
-    return _branches(document, extra) if isinstance(extra, dict) else []
-
-
-# -- places that a value has -------------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Place:
-    """A place of the schema: itself and all its parts."""
-
-    branches: tuple[_Branch, ...] = ()
-    requirement: str | None = None
-    """The requirement of the outermost part that states one."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Branch:
-    requirement: str | None
-    kinds: tuple[str, ...]
-    properties: tuple[_Property, ...]
-    names: frozenset[str]
-    items: _Place | None
-
-    def is_about(self, value: Any) -> bool:
-        """Tell whether a value may be meant for this alternative: a list is no record, and a record is no list."""
-        kind = "array" if isinstance(value, list) else "object" if isinstance(value, dict) else None
-        return kind is None or not self.kinds or kind in self.kinds
-
-
-@dataclass(frozen=True, slots=True)
-class _Property:
-    name: str
-    place: _Place
-    tolerates: frozenset[str]
-    absent: str | None
-    """The requirement that is met when the property is absent."""
-
-
-@dataclass(frozen=True)
-class _Compiler:
-    """Compiles a schema; a record that refers to itself is one place."""
-
-    document: Json
-    known: dict[str, _Place] = field(default_factory=dict)
-
-    def place(self, schema: Any) -> _Place:
-        key = json.dumps(schema, sort_keys=True)
-        if key not in self.known:
-            found = self.known[key] = _Place()
-            nodes = _branches(self.document, schema)
-            found.requirement = _first_requirement(nodes)
-            found.branches = tuple(map(self.branch, nodes))
-        return self.known[key]
-
-    def branch(self, node: Json) -> _Branch:
-        kinds = node.get("type", ())
-        properties: Json = node.get("properties", {})
-        own = node.get("x-requirement")
-        return _Branch(
-            own if isinstance(own, str) else None,
-            (kinds,) if isinstance(kinds, str) else tuple(kinds),
-            tuple(self.property(name, schema) for name, schema in properties.items()),
-            frozenset(properties),
-            self.place(node["items"]) if "items" in node else None,
-        )
-
-    def property(self, name: str, schema: Any) -> _Property:
-        node = resolve(self.document, schema)
-        tolerates = frozenset(node.get("x-tolerates", ()))
-        is_met = node.get("type") == "null" or node.get("not") == {} or "absent" in tolerates
-        own = node.get("x-requirement")
-        return _Property(name, self.place(schema), tolerates, own if is_met and isinstance(own, str) else None)
-
-
-def _walk(place: _Place, value: Any, around: str, exercised: set[str], tolerated: set[tuple[str, str]]) -> None:
-    """Collect the requirements whose places a value really has, and the merely tolerated forms in it.
-
-    `around` is the requirement of the enclosing value.
-    """
-    for branch in place.branches:
-        if not branch.is_about(value):
-            continue
-        own = branch.requirement or around
-        if branch.requirement:
-            exercised.add(branch.requirement)
-        if isinstance(value, dict):
-            _walk_record(branch, value, own, exercised, tolerated)
-        elif isinstance(value, list) and branch.items is not None:
-            for entry in value[:_ENTRIES_LOOKED_AT]:
-                _walk(branch.items, entry, own, exercised, tolerated)
-
-
-def _walk_record(branch: _Branch, value: Json, own: str, exercised: set[str], tolerated: set[tuple[str, str]]) -> None:
-    """Look at a record. The absence of a property may be required or allowed.
-
-    If none of the other properties is there either, the record is another thing and shows nothing about the property.
-    """
-    is_the_thing = not branch.names.isdisjoint(value)
-    for entry in branch.properties:
-        if entry.name in value:
-            found = value[entry.name]
-            if entry.tolerates:
-                for form, words, fits in _FORMS:
-                    if form in entry.tolerates and fits(found):
-                        tolerated.add((entry.place.requirement or own, f"{entry.name} {words}"))
-            _walk(entry.place, found, own, exercised, tolerated)
-        else:
-            if entry.absent and is_the_thing:
-                exercised.add(entry.absent)
-            if "absent" in entry.tolerates:
-                tolerated.add((entry.place.requirement or own, f"{entry.name} is absent"))
-
-
-_USUAL_DATE = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}")
-
-
-#: Tolerated forms by their names in the contract: in words, and whether a value has the form.
-_FORMS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
-    ("null", "is null", lambda value: value is None),
-    (
-        "unusual-date",
-        "is in another form of ISO 8601 than the usual one",
-        lambda value: isinstance(value, str) and _USUAL_DATE.match(value) is None,
-    ),
-    ("relative", "is a relative path", lambda value: isinstance(value, str) and value.startswith("/")),
-)
+    return branches_of(document, extra) if isinstance(extra, dict) else []
