@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from conformance.contract.bundle import Json, resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 _ENTRIES_LOOKED_AT = 50  # later ones would show no other place
 
@@ -163,3 +164,37 @@ _FORMS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     ),
     ("relative", "is a relative path", lambda value: isinstance(value, str) and value.startswith("/")),
 )
+
+
+# -- what a value was meant as -----------------------------------------------------------------------------------------
+
+_WHOLE = re.compile(r"-?[0-9]{1,15}")
+_FLAGS = {"true": True, "false": False, "1": True, "0": False, "": False}
+
+
+def meant(places: Sequence[Place], value: Any) -> Any:
+    """Return a value with each number and flag in it that is written as something else, such as "2" or 1 for true.
+
+    Only the types of these are wrong then, which `collect` and the schema tell; what they say can still be compared.
+    """
+    branches = [branch for place in places for branch in place.branches if branch.is_about(value)]
+    if isinstance(value, dict):
+        named = defaultdict(list)
+        for entry in (entry for branch in branches for entry in branch.properties):
+            named[entry.name].append(entry.place)
+        return {name: meant(named[name], found) if name in named else found for name, found in value.items()}
+    if isinstance(value, list):
+        entries = [branch.items for branch in branches if branch.items is not None]
+        return [meant(entries, found) for found in value]
+    return _scalar({kind for branch in branches for kind in branch.kinds}, value)
+
+
+def _scalar(kinds: set[str], value: Any) -> Any:
+    """Return a single value as one of the types that are allowed at its place, if it can only be meant so."""
+    is_number = not kinds.isdisjoint(("integer", "number"))
+    if isinstance(value, str) and "string" not in kinds:
+        if is_number and _WHOLE.fullmatch(value):
+            return int(value)
+        return _FLAGS.get(value, value) if "boolean" in kinds else value
+    is_flag = type(value) is int and value in (0, 1) and "boolean" in kinds and not is_number
+    return bool(value) if is_flag else value

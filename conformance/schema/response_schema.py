@@ -14,7 +14,7 @@ import jsonschema_rs
 
 from conformance.http.bodies import in_part
 from conformance.http.redaction import beginning
-from conformance.schema.places import Compiler, Place, branches_of, collect, first_requirement
+from conformance.schema.places import Compiler, Place, branches_of, collect, first_requirement, meant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -77,6 +77,11 @@ class ResponseSchema:
         if self.response.schema is None or not self._is_json:
             return Seen()
         return self._remembered(body) if len(body) <= _LARGEST_REMEMBERED else self._look(body)
+
+    def meant(self, status: int, body: bytes, value: Any) -> Any:
+        """Return the value of a body with its numbers and flags as they were meant; as it is if the body is right."""
+        is_right = all(finding.holds for finding in self.seen(status, body).findings)
+        return value if is_right or self.response.schema is None else meant([self._root], value)
 
     @cached_property
     def _validator(self) -> Any:

@@ -7,8 +7,9 @@ import re
 from dataclasses import replace
 from functools import cache, lru_cache
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from conformance.http.bodies import parsed
 from conformance.schema.response_schema import Finding, ResponseSchema, Seen
 
 if TYPE_CHECKING:
@@ -63,14 +64,30 @@ class ResponseValidator:
         operation = self.operation_of(exchange.call.method, exchange.call.path)
         if operation is None:
             return Seen()
-        response, silence = operation.response_to(exchange.status), _silence(operation, exchange)
-        if response is None or _is_streamed(operation, exchange):
+        schema, silence = self._schema(operation, exchange), _silence(operation, exchange)
+        if schema is None:
             return Seen(unrecognisable=silence)
+        found = schema.seen(exchange.status, exchange.body)
+        return replace(found, unrecognisable=silence) if silence else found
+
+    def meant(self, exchange: Exchange) -> Any:
+        """Return the JSON of a served answer with its numbers and flags as they were meant, such as 2 for "2".
+
+        Their types are judged by `seen`. Raise ValueError or RecursionError as `parsed` does.
+        """
+        value, status = parsed(exchange.body), exchange.status
+        operation = self.operation_of(exchange.call.method, exchange.call.path)
+        schema = self._schema(operation, exchange) if operation is not None else None
+        return value if schema is None or status is None else schema.meant(status, exchange.body, value)
+
+    def _schema(self, operation: Operation, exchange: Exchange) -> ResponseSchema | None:
+        response = operation.response_to(exchange.status or 0)
+        if response is None or _is_streamed(operation, exchange):
+            return None
         key = (operation.id, response.status)
         if key not in self._schemas:
             self._schemas[key] = ResponseSchema(operation, response)
-        found = self._schemas[key].seen(exchange.status, exchange.body)
-        return replace(found, unrecognisable=silence) if silence else found
+        return self._schemas[key]
 
     def findings(self, exchange: Exchange) -> tuple[Finding, ...]:
         """Return the findings of `seen`."""

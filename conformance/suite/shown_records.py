@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from conformance.http.bodies import json_in, records_of
+from conformance.http.bodies import records_of
 from conformance.results.text import each_as_json
 from conformance.target.readings import NAMES_IN_PAIRS
 from conformance.target.spots import Spots, ordered, value_at
@@ -74,7 +74,7 @@ class ShownRecords:
     def _contradictions(self, kind: Record, exchange: Exchange) -> Iterator[Contradiction]:
         spot = self._spots.called(exchange.call.path)
         caller = exchange.call.actor.name if exchange.call.actor else ""
-        records = _records(exchange.body, are_listed=kind.by is not None) if spot else []
+        records = self._records(exchange, are_listed=kind.by is not None) if spot else []
         # A list may also hold rules of its surroundings (F10), which may have their own numbers.
         times = Counter(name for record in records if isinstance(name := record.get(kind.by or ""), int | str))
         for record in records:
@@ -88,6 +88,14 @@ class ShownRecords:
             known.append(shown)
             if found:
                 yield Contradiction(kind.requirement, *found, (known[0].exchange, exchange))
+
+    def _records(self, exchange: Exchange, *, are_listed: bool) -> list[dict[str, Any]]:
+        """Return the records of an answer; none if it is a list where only one record can exist."""
+        try:
+            found = self._validator.meant(exchange)
+        except (ValueError, RecursionError):
+            return []
+        return records_of(found) if are_listed or not isinstance(found, list) else []
 
 
 def _difference(kind: Record, before: _Shown, now: _Shown) -> tuple[str, str] | None:
@@ -120,12 +128,6 @@ def _said(kind: Record, record: dict[str, Any]) -> dict[str, Any]:
 
 def _comparable(value: Any) -> Any:
     return ordered(list({json.dumps(one): one for one in value}.values())) if isinstance(value, list) else value
-
-
-def _records(body: bytes, *, are_listed: bool) -> list[dict[str, Any]]:
-    """Return the records of an answer; none if it is a list where only one record can exist."""
-    found = json_in(body)
-    return records_of(found) if are_listed or not isinstance(found, list) else []
 
 
 def values_under(name: str, body: Any) -> list[Any]:

@@ -12,7 +12,7 @@ import pytest
 
 from conformance.contract import Change, ChangeKind, Contract, Operation
 from conformance.contract.bundle import resolve
-from conformance.http.bodies import is_same, json_in, records_of
+from conformance.http.bodies import is_same, records_of
 from conformance.http.exchange import NOT_THERE
 from conformance.results.record import ItemState, Reason
 from conformance.results.text import as_json
@@ -286,7 +286,7 @@ def called(answer: Answer) -> str:
 
 def entries(answer: Answer) -> list[dict[str, Any]]:
     """Return the records of an answer: the object, or those of the array; empty when it is neither."""
-    return records_of(json_in(answer.exchange.body))
+    return records_of(answer.json_if_any)
 
 
 def is_required(record: str, name: str) -> bool:

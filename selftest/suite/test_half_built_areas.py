@@ -303,6 +303,24 @@ def ids_are_texts(service: Service) -> None:
     service.transformers.append(lambda _, __, answer: replaced(answer, with_text_for_id))
 
 
+def numbers_are_texts(service: Service) -> None:
+    service.transformers.append(
+        lambda _, __, answer: replaced(answer, lambda value: str(value) if type(value) is int else value)
+    )
+
+
+def flags_are_numbers(service: Service) -> None:
+    service.transformers.append(
+        lambda _, __, answer: replaced(answer, lambda value: int(value) if isinstance(value, bool) else value)
+    )
+
+
+def flags_are_texts(service: Service) -> None:
+    service.transformers.append(
+        lambda _, __, answer: replaced(answer, lambda value: str(value).lower() if isinstance(value, bool) else value)
+    )
+
+
 def with_text_for_id(value: Any) -> Any:
     if not isinstance(value, dict) or not isinstance(value.get("id"), int):
         return value
@@ -321,21 +339,28 @@ def replaced(answer: Response, change: Callable[[Any], Any]) -> Response:
     return answer
 
 
-@pytest.mark.parametrize("is_so", [empty_lists_are_null, ids_are_texts], ids=lambda is_so: is_so.__name__)
+@pytest.mark.parametrize(
+    "is_so",
+    [empty_lists_are_null, ids_are_texts, numbers_are_texts, flags_are_numbers, flags_are_texts],
+    ids=lambda is_so: is_so.__name__,
+)
 def test_a_wrong_type_fails_the_type_and_hides_nothing_else(is_so: Callable[[Service], None], judged: Judge) -> None:
     types = (
         "merge-request-approvals.status.approved-by",
         "records.user-reference.fields",
         "job-token-scope.allowlist.list",
+        "project-approval-rules.rule.contains-hidden-groups",
     )
     stories = (
         "merge-request-approvals.approve.lists-caller",
         "merge-request-approvals.unapprove.caller-is-gone",
         "merge-request-approvals.rules.delete.gone",
+        "project-approval-rules.create.values",
         "project-approval-rules.update.user-ids",
         "project-approval-rules.delete.gone",
         "job-token-scope.allowlist.add.present",
         "job-token-scope.allowlist.remove.gone",
+        "approval-settings.project.update.several",
     )
     verdicts = judged(is_so, *types, *stories)
     assert "failed" in {verdicts[name] for name in types}

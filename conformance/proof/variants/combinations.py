@@ -190,6 +190,8 @@ EXCLUSIVE = (
     ("gives-numbers-again", "lets-copies-take-places"),
     # If one list shows the rules of two places, numbers by place would occur twice.
     ("counts-the-rules-there-are", "counts-rules-in-each-place", "hands-rules-down"),
+    ("counts-the-rules-there-are", "counts-rules-in-each-place", "has-asked-for-approvals-above"),
+    ("counts-the-rules-there-are", "counts-rules-in-each-place", "shows-groups-the-rules-around-them"),
     ("counts-the-rules-there-are", "counts-rules-in-each-place", "lets-copies-take-places"),
     # A list of the rules that apply would show two places, each of which may count its rules by itself.
     ("lists-the-rules-that-apply", "asks-for-rules-of-both-levels"),

@@ -391,12 +391,12 @@ def group_rules_come_twice(service: Service) -> None:
 
 
 @fault("group-approval-rules.versions.applies-to-all-protected-branches")
-def group_rules_have_the_flag_as_text(service: Service) -> None:
-    """applies_to_all_protected_branches is a text in rules of groups."""
+def group_rules_leave_the_flag_open(service: Service) -> None:
+    """applies_to_all_protected_branches is null in rules of groups."""
     present = group_rules(service).present
     group_rules(service).present = lambda rule, viewer: {
         **present(rule, viewer),
-        "applies_to_all_protected_branches": "true",
+        "applies_to_all_protected_branches": None,
     }
 
 

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from conformance.http.bodies import is_same, json_in
+from conformance.http.bodies import is_same
 from conformance.http.redaction import beginning
 from conformance.results.record import Reason
 from conformance.results.text import as_json, each_as_json
@@ -417,7 +417,7 @@ def pages_of(reader: Caller, rules: Path, per_page: int) -> list[list[Any]]:
 
 
 def _object(answer: Answer) -> Rule | None:
-    body = json_in(answer.exchange.body)
+    body = answer.json_if_any
     return body if isinstance(body, dict) else None
 
 

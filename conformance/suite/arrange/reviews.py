@@ -356,7 +356,7 @@ def must_be_created_unless_it_is_the_second(writer: Caller, rules: Path, answer:
 
 def rule_in(answer: Answer) -> Rule:
     """Return the rule of an answer; inconclusive when the call was not served or shows no rule."""
-    body = answer.given_served().exchange.served_json
+    body = answer.given_served().json_if_any
     given(isinstance(body, dict) and isinstance(body.get("id"), int), "the answer shows no rule with an id")
     return dict(body)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from secrets import token_hex
@@ -86,9 +87,16 @@ class Answer:
         if not self.is_served:
             raise Violation("any 2xx", f"status {self.status}", self.exchange)
         try:
-            return parsed(self.exchange.body)
+            return current_run().validator.meant(self.exchange)
         except (ValueError, RecursionError):
             raise Violation("a JSON body", self._shown(), self.exchange) from None
+
+    @property
+    def json_if_any(self) -> Any:
+        """The body as JSON; None when nobody was served, or when it is no JSON."""
+        with suppress(ValueError, RecursionError):
+            return current_run().validator.meant(self.exchange) if self.exchange.is_success else None
+        return None
 
     def must_be(self, *statuses: int) -> Self:
         """Expect one of these status codes."""
@@ -188,7 +196,7 @@ class Answer:
     def given_json(self) -> Any:
         """Return the JSON of a served answer; inconclusive when it was not served, or is no JSON."""
         try:
-            return parsed(self.given_served().exchange.body)
+            return current_run().validator.meant(self.given_served().exchange)
         except (ValueError, RecursionError):
             raise Unmet(Reason.PRECONDITION, f"GET {self.exchange.call.path} did not answer JSON") from None
 
