@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from http import HTTPStatus
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.contract import Contract
 from conformance.http.bodies import ABSENT
 from conformance.http.exchange import goes_on, next_page
+from conformance.schema.response_validator import ResponseValidator
 from conformance.target.spots import Spot, Spots, lies_in, value_at
 
 if TYPE_CHECKING:
@@ -60,6 +62,10 @@ class States:
             if operation.alias_of:
                 found.setdefault(operation.alias_of, operation)
         return found
+
+    @cached_property
+    def _validator(self) -> ResponseValidator:
+        return ResponseValidator.of(Contract.load(), self.profile.version)
 
     @cached_property
     def spots(self) -> Spots:
@@ -114,7 +120,7 @@ class States:
             return None
         path = self.path(thing, operation, entry)
         if thing.part.by is None or thing.part.within is not None or entry is not None:
-            return _json(self._answer(actor, path))
+            return self._json(self._answer(actor, path))
         walks = (self._walk(actor, path, length, is_paged=bool(operation.paginated)) for length in _PAGE_LENGTHS)
         return next((entries for entries in walks if entries is not None), None)
 
@@ -129,10 +135,10 @@ class States:
         # The first page has no number, so that targets which only know cursors answer too.
         answer = self._answer(actor, path, {"per_page": length})
         if answer.is_refusal and not is_paged:
-            whole = _json(self._answer(actor, path))
+            whole = self._json(self._answer(actor, path))
             return whole if isinstance(whole, list) else None
         for page in range(2, _MOST_PAGES + 2):
-            body = _json(answer)
+            body = self._json(answer)
             if not isinstance(body, list):
                 is_unknown = has_more or answer.is_withheld or answer.is_broken
                 return entries if page > 2 and not is_unknown else None  # noqa: PLR2004 - the first page was read
@@ -149,6 +155,12 @@ class States:
         """Return the answer to a read; ask once more where the service breaks, which may be an accident."""
         answer = self.client.send(actor, "GET", path, query=query)
         return self.client.send(actor, "GET", path, query=query) if answer.is_broken else answer
+
+    def _json(self, exchange: Exchange) -> Any:
+        """Return what a read shows, as values that the service takes: one that shows 1 for true may refuse 1."""
+        with suppress(ValueError, RecursionError):
+            return self._validator.meant(exchange) if exchange.status == HTTPStatus.OK else None
+        return None
 
     def _state(self, actor: Actor, thing: Thing, body: Any) -> Values | None:
         part = thing.part
@@ -199,10 +211,6 @@ class States:
             yield from (actor for actor in self.profile.actors.values() if actor.id == entry)
         else:
             yield from self.actors(thing, first)
-
-
-def _json(exchange: Exchange) -> Any:
-    return exchange.served_json if exchange.status == HTTPStatus.OK else None
 
 
 def _values(restored: Restored, body: dict[str, Any]) -> dict[str, Any]:

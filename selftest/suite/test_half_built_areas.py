@@ -15,6 +15,13 @@ from conformance.reference import EmbeddedServer
 from conformance.reference.errors import ForbiddenError, InvalidError, NotFoundError
 from conformance.reference.http import Response, no_content, ok
 from conformance.target.embedded import prepared_service
+from selftest.odd_types import (
+    empty_lists_are_null,
+    flags_are_numbers,
+    flags_are_texts,
+    ids_are_texts,
+    numbers_are_texts,
+)
 from selftest.reads import rows_of
 
 if TYPE_CHECKING:
@@ -293,50 +300,6 @@ def test_a_completion_that_is_no_json_fails_its_form_and_no_property(judged: Jud
     verdicts = judged(completions_are_streams, "code-completion.completion.answered", *inside)
     assert verdicts["code-completion.completion.answered"] == "failed"
     assert "failed" not in {verdicts[name] for name in inside}
-
-
-def empty_lists_are_null(service: Service) -> None:
-    service.transformers.append(lambda _, __, answer: replaced(answer, lambda value: None if value == [] else value))
-
-
-def ids_are_texts(service: Service) -> None:
-    service.transformers.append(lambda _, __, answer: replaced(answer, with_text_for_id))
-
-
-def numbers_are_texts(service: Service) -> None:
-    service.transformers.append(
-        lambda _, __, answer: replaced(answer, lambda value: str(value) if type(value) is int else value)
-    )
-
-
-def flags_are_numbers(service: Service) -> None:
-    service.transformers.append(
-        lambda _, __, answer: replaced(answer, lambda value: int(value) if isinstance(value, bool) else value)
-    )
-
-
-def flags_are_texts(service: Service) -> None:
-    service.transformers.append(
-        lambda _, __, answer: replaced(answer, lambda value: str(value).lower() if isinstance(value, bool) else value)
-    )
-
-
-def with_text_for_id(value: Any) -> Any:
-    if not isinstance(value, dict) or not isinstance(value.get("id"), int):
-        return value
-    return {**value, "id": str(value["id"])}
-
-
-def replaced(answer: Response, change: Callable[[Any], Any]) -> Response:
-    """Change each value in a body."""
-
-    def walked(value: Any) -> Any:
-        if isinstance(value, dict):
-            return change({name: walked(inner) for name, inner in value.items()})
-        return change([walked(inner) for inner in value] if isinstance(value, list) else value)
-
-    answer.content = walked(answer.content)
-    return answer
 
 
 @pytest.mark.parametrize(
