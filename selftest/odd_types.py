@@ -15,6 +15,14 @@ def empty_lists_are_null(service: Service) -> None:
     service.transformers.append(lambda _, __, answer: replaced(answer, lambda value: None if value == [] else value))
 
 
+def lists_are_numbered_records(service: Service) -> None:
+    service.transformers.append(lambda _, __, answer: replaced(answer, numbered))
+
+
+def numbered(value: Any) -> Any:
+    return {str(place): entry for place, entry in enumerate(value)} if isinstance(value, list) and value else value
+
+
 def ids_are_texts(service: Service) -> None:
     service.transformers.append(lambda _, __, answer: replaced(answer, with_text_for_id))
 

@@ -173,10 +173,13 @@ _FLAGS = {"true": True, "false": False, "1": True, "0": False, "": False}
 
 
 def meant(places: Sequence[Place], value: Any) -> Any:
-    """Return a value with each number and flag in it that is written as something else, such as "2" or 1 for true.
+    """Return a value with everything in it that has another type, and can only be meant in one way, as it was meant.
 
-    Only the types of these are wrong then, which `collect` and the schema tell; what they say can still be compared.
+    Such are "2" for a number, 1 for true, and null or `{"0": ...}` for a list. Only their types are wrong then, which
+    `collect` and the schema tell; what they say can still be compared.
     """
+    kinds = {kind for place in places for branch in place.branches for kind in branch.kinds}
+    value = _in_kind(kinds, value)
     branches = [branch for place in places for branch in place.branches if branch.is_about(value)]
     if isinstance(value, dict):
         named = defaultdict(list)
@@ -186,11 +189,13 @@ def meant(places: Sequence[Place], value: Any) -> Any:
     if isinstance(value, list):
         entries = [branch.items for branch in branches if branch.items is not None]
         return [meant(entries, found) for found in value]
-    return _scalar({kind for branch in branches for kind in branch.kinds}, value)
+    return value
 
 
-def _scalar(kinds: set[str], value: Any) -> Any:
-    """Return a single value as one of the types that are allowed at its place, if it can only be meant so."""
+def _in_kind(kinds: set[str], value: Any) -> Any:
+    """Return a value as one of the types that are allowed at its place, if it can only be meant so."""
+    if isinstance(value, dict | list) or value is None:
+        return _collection(kinds, value)
     is_number = not kinds.isdisjoint(("integer", "number"))
     if isinstance(value, str) and "string" not in kinds:
         if is_number and _WHOLE.fullmatch(value):
@@ -198,3 +203,16 @@ def _scalar(kinds: set[str], value: Any) -> Any:
         return _FLAGS.get(value, value) if "boolean" in kinds else value
     is_flag = type(value) is int and value in (0, 1) and "boolean" in kinds and not is_number
     return bool(value) if is_flag else value
+
+
+def _collection(kinds: set[str], value: Any) -> Any:
+    """Return an empty or numbered collection as a list, or as a record, if only that is allowed at its place.
+
+    Some languages have one type for both, and some write an empty list as null.
+    """
+    may_be_record = "object" in kinds
+    if "array" in kinds:
+        is_numbered = isinstance(value, dict) and all(map(str.isdecimal, value)) and bool(value or not may_be_record)
+        is_empty = value is None and not kinds.intersection(("null", "object"))
+        return [*value.values()] if is_numbered else [] if is_empty else value
+    return {} if value == [] and may_be_record else value

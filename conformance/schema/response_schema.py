@@ -105,6 +105,9 @@ class ResponseSchema:
         try:
             body = _parsed(text)
             failed = (*_about_byte_order_mark(text), *self._violations(body))
+            if failed:  # what is inside a list of another type, for example, can still be judged
+                body = meant([self._root], body)
+                failed = (*dict.fromkeys((*failed, *self._violations(body))),)
             collect(self._root, body, status or "", exercised, tolerated)
         except (ValueError, RecursionError) as error:
             return Seen(self._about_no_json(text, error), (), "no JSON")

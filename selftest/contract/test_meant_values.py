@@ -1,4 +1,4 @@
-"""Numbers and flags that are written as something else are read as they were meant; only their types are wrong."""
+"""Values that are written as something else are read as they were meant; only their types are wrong."""
 
 from __future__ import annotations
 
@@ -42,9 +42,14 @@ def read(path: str, body: Any) -> tuple[Any, bool]:
             {"inbound_enabled": True, "outbound_enabled": False},
         ),
         (_SETTINGS, {"allow_author_approval": {"value": 1}}, {"allow_author_approval": {"value": True}}),
+        (_ALLOWLIST, None, []),
+        (_ALLOWLIST, {}, []),
+        (_ALLOWLIST, {"0": {"id": 1}, "2": {"id": "3"}}, [{"id": 1}, {"id": 3}]),
+        (_STATUS, {"approved_by": None}, {"approved_by": []}),
+        (_SETTINGS, {"allow_author_approval": []}, {"allow_author_approval": {}}),
     ],
 )
-def test_what_can_only_be_meant_as_a_number_or_a_flag_is_read_as_one(path: str, shown: Any, meant: Any) -> None:
+def test_what_can_be_meant_in_one_way_alone_is_read_so(path: str, shown: Any, meant: Any) -> None:
     assert json.dumps(read(path, shown)[0]) == json.dumps(meant)
     assert not read(path, shown)[1], "its type stays wrong"
 
@@ -55,6 +60,7 @@ def test_what_can_only_be_meant_as_a_number_or_a_flag_is_read_as_one(path: str, 
         (_STATUS, {"approvals_left": "two", "iid": [1]}),
         (_SETTINGS, {"allow_author_approval": {"locked": 2, "value": "yes"}}),
         (_STATUS, {"approvals_left": True}),
+        (_ALLOWLIST, {"id": 1}),
         (_STATUS, {"approvals_left": "1" * 20}),
         (_SCOPE, {"unknown": "1"}),
         ("/unknown", {"approved": "true"}),

@@ -20,6 +20,7 @@ from selftest.odd_types import (
     flags_are_numbers,
     flags_are_texts,
     ids_are_texts,
+    lists_are_numbered_records,
     numbers_are_texts,
 )
 from selftest.reads import rows_of
@@ -304,7 +305,14 @@ def test_a_completion_that_is_no_json_fails_its_form_and_no_property(judged: Jud
 
 @pytest.mark.parametrize(
     "is_so",
-    [empty_lists_are_null, ids_are_texts, numbers_are_texts, flags_are_numbers, flags_are_texts],
+    [
+        empty_lists_are_null,
+        ids_are_texts,
+        numbers_are_texts,
+        flags_are_numbers,
+        flags_are_texts,
+        lists_are_numbered_records,
+    ],
     ids=lambda is_so: is_so.__name__,
 )
 def test_a_wrong_type_fails_the_type_and_hides_nothing_else(is_so: Callable[[Service], None], judged: Judge) -> None:

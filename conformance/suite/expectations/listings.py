@@ -227,8 +227,7 @@ def _identity(entry: Any) -> Any:
 
 
 def _array(answer: Answer) -> list[Any]:
-    text = answer.exchange.body
-    body = [] if text.strip() == b"null" else answer.json_if_any
+    body = answer.json_if_any
     if not isinstance(body, list):
         raise Unmet(Reason.PRECONDITION, f"GET {answer.exchange.call.target} did not answer a JSON array")
     return body
