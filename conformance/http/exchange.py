@@ -44,7 +44,7 @@ class Trouble(StrEnum):
     READ_TIMEOUT = "timeout while waiting for the answer"
     BODY_TIMEOUT = "timeout in the middle of the answer"
     UNREADABLE = "an answer that cannot be read, or is out of bounds"
-    GATEWAY = "a gateway answered in the place of the service"
+    GATEWAY = "perhaps a gateway answered, and not the service"
     REFUSED_THROUGHOUT = "status 401 or 403 for every call with a token that was taken before"
     NOT_SENT = "not sent, because calls like it go unanswered"
     OTHER = "something else"

@@ -320,7 +320,7 @@ def test_lost_calls_are_counted_by_their_cause() -> None:
     found = {str(trouble): number for trouble, number in client.retries.unanswered.items()}
     assert found == {
         "connection broken": 1,
-        "a gateway answered in the place of the service": 1,
+        "perhaps a gateway answered, and not the service": 1,
         "an answer that cannot be read, or is out of bounds": 1,
     }
 
