@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from conformance.reference.http import Request, Response
     from conformance.reference.routing import Route
 
+RULE = "/projects/:id/approval_rules/:approval_rule_id"
+
 
 def violated(alteration: Callable[[Service], None], *options: str) -> set[str]:
     """Return the requirements that a service with one mistake violates."""
@@ -37,7 +39,7 @@ def answers_that_nothing_is_there_with_200(service: Service) -> None:
     """Answer 200 with the words of an error, as where a code was forgotten, if a rule of a project is not found."""
 
     def forgotten(route: Route, _: Request, response: Response) -> Response:
-        if route.key == "GET /projects/:id/approval_rules/:approval_rule_id" and response.status == HTTPStatus.NOT_FOUND:
+        if route.key == f"GET {RULE}" and response.status == HTTPStatus.NOT_FOUND:
             response.status = HTTPStatus.OK
         return response
 
