@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema_rs
 
 from conformance.contract.bundle import Json, resolve
-from conformance.http.bodies import in_part
+from conformance.http.bodies import in_part, is_cut
 from conformance.http.redaction import beginning
 
 if TYPE_CHECKING:
@@ -181,13 +181,11 @@ def _in_place_of_json(text: bytes, error: Exception) -> str:
     """Say what a body is that `error` was raised for, and where it stops being JSON."""
     if not text:
         return "no body"
-    if isinstance(error, UnicodeDecodeError):
-        return f"{len(text)} bytes that are no UTF-8, which JSON must be"
-    if not isinstance(error, json.JSONDecodeError) or not error.pos:
-        return f"{len(text)} bytes that are no JSON"
-    is_cut = error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated")
-    what = "of JSON without its end" if is_cut else f"that are no JSON from character {error.pos} on"
-    return f"{len(text)} bytes {what}"
+    if is_cut(text):
+        return f"{len(text)} bytes of JSON without its end"
+    what = "UTF-8, which JSON must be" if isinstance(error, UnicodeDecodeError) else "JSON"
+    place = f" from character {error.pos} on" if isinstance(error, json.JSONDecodeError) and error.pos else ""
+    return f"{len(text)} bytes that are no {what}{place}"
 
 
 def _about_byte_order_mark(text: bytes) -> Iterator[Finding]:
