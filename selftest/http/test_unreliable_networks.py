@@ -87,6 +87,14 @@ def test_json_that_is_truncated_every_time_is_the_answer_of_the_service() -> Non
     assert (exchange.status, exchange.body, turns.calls) == (200, GOOD[:20], 4)
 
 
+def test_nobody_waits_for_an_operation_whose_json_never_has_an_end() -> None:
+    turns = Turns(*[HALF] * 40)
+    with serving(turns) as server, client_of(server.base_url) as client:
+        answers = [client.send(MAINTAINER, "GET", f"/projects/{number}") for number in range(10)]
+        assert client.retries.counts["JSON without its end"] <= 12
+    assert all(answer.body == GOOD[:20] for answer in answers)
+
+
 @pytest.mark.parametrize(
     "body", [b"Warning: no key\n" + GOOD, GOOD + b"1"], ids=["a notice before it", "more behind it"]
 )
