@@ -187,7 +187,7 @@ def of_administrators(reader: Caller, path: Path) -> list[Answer]:
     return conflicts
 
 
-@pytest.mark.parametrize("near", ["shortened", "lengthened", "zero"])
+@pytest.mark.parametrize("near", ["shortened", "lengthened"])
 def test_what_is_nearly_the_head_approves_nothing(
     near: str,
     review: Path,
@@ -201,14 +201,16 @@ def test_what_is_nearly_the_head_approves_nothing(
     """
     head = str(given_in_profile(merge_request.get("sha"), "sha", "merge_request"))
     before = approvers_of(maintainer, review)
-    sent = {"shortened": head[:-1], "lengthened": f"{head}0", "zero": ZERO}
-    refused = approver.post(review / "approve", {"sha": sent[near]})
-    after = approvers_of(maintainer, review)
-    approver.post(review / "unapprove")
+    attempts = []
+    for sha in [head[:-1], ZERO] if near == "shortened" else [f"{head}0"]:
+        answer = approver.post(review / "approve", {"sha": sha})
+        attempts.append((answer, approvers_of(maintainer, review)))
+        approver.post(review / "unapprove")
     control = approver.post(review / "approve", {"sha": head})
     with verifies("merge-request-approvals.approve.near-sha-is-refused"):
-        refused.must_be_refused(beside=control)
-        must(after == before, f"approved_by as before: {as_json(before)}", as_json(after))
+        for answer, after in attempts:
+            answer.must_be_refused(beside=control)
+            must(after == before, f"approved_by as before: {as_json(before)}", as_json(after))
 
 
 def test_a_conflict_about_the_commit_changes_nothing(
