@@ -18,6 +18,10 @@ _DEEPEST = 200
 _LARGEST_EXACT = 2**53
 #: The properties that have the number of a thing, and such a number; no thing has a longer one.
 _IDS = ("id", "iid", "parent_id", "project_id", "source_project_id", "target_group_id", "target_project_id")
+#: The length of an escape such as \u00e9.
+_ESCAPE = 6
+#: What JSON has besides texts, numbers, lists and objects, and the beginning of a number.
+_WORDS = ("true", "false", "null", "-")
 _WHOLE = re.compile(r"[1-9][0-9]{0,29}")
 _ID_AS_TEXT = re.compile(rf'"(?:{"|".join(_IDS)})"\s*:\s*"[1-9]')
 
@@ -79,6 +83,25 @@ def json_in(body: bytes | str | None) -> Any:
         return parsed(body)
     except (ValueError, RecursionError):
         return None
+
+
+def is_cut(body: bytes) -> bool:
+    """Tell whether a body is the beginning of a JSON text: it stops where more must follow, or is empty."""
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        if error.end < len(body) or "end of data" not in error.reason:
+            return False
+        text = body[: error.start].decode()  # a letter of several bytes is cut
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        rest = text[error.pos :].strip()
+        is_open = error.msg.startswith("Unterminated string") or ("escape" in error.msg and len(rest) < _ESCAPE)
+        return not rest or is_open or any(word.startswith(rest) for word in _WORDS)
+    except (ValueError, RecursionError):
+        return False
+    return False
 
 
 def object_in(body: bytes | str | None) -> dict[str, Any]:

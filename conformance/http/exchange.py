@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import httpx
 
-from conformance.http.bodies import json_in
+from conformance.http.bodies import is_cut, json_in
 
 #: The methods that change nothing.
 READING = frozenset({"GET", "HEAD"})
@@ -44,7 +44,7 @@ class Trouble(StrEnum):
     READ_TIMEOUT = "timeout while waiting for the answer"
     BODY_TIMEOUT = "timeout in the middle of the answer"
     UNREADABLE = "an answer that cannot be read, or is out of bounds"
-    GATEWAY = "a gateway answered in the place of the service"
+    GATEWAY = "perhaps a gateway answered, and not the service"
     REFUSED_THROUGHOUT = "status 401 or 403 for every call with a token that was taken before"
     NOT_SENT = "not sent, because calls like it go unanswered"
     OTHER = "something else"
@@ -243,12 +243,12 @@ class Exchange:
 
     @property
     def may_be_cut(self) -> bool:
-        """Whether the end of a served answer may be missing: it should be JSON, is not, and announced no length."""
+        """Whether the end of a served answer may be missing: it is the beginning of JSON, and announced no length."""
         is_told = {"content-length", "transfer-encoding"} & self.headers.keys()
         is_data = not self.call.raw and "json" in self.headers.get("content-type", "").lower()
         if not is_data or is_told or not self.is_success or self.status == HTTPStatus.NO_CONTENT:
             return False
-        return json_in(self.body) is None and self.body.strip() != b"null"
+        return is_cut(self.body)
 
     @property
     def is_redirect(self) -> bool:

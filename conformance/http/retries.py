@@ -30,6 +30,8 @@ _ABOUT = 1.02
 _WHY_THROUGHOUT = "it may have expired, or something in front of the service may bar this machine"
 #: How often a call with broken connections is retried outside of tests.
 _MOST_BREAKS = 3
+#: After so many answers to calls of a kind that may have been cut, and none that was not, the service makes them so.
+_CUTS_OF_ITS_OWN = 12
 
 
 #: Troubles of a call that may have reached the target, and whose answer did not come in time.
@@ -103,6 +105,8 @@ class Retries:
     """Kinds of paths for which the service itself is known to serve reads without data, such as for empty lists."""
     _own_pages: dict[tuple[int | None, bytes], set[str]] = field(default_factory=dict)
     """For each page, the kinds of paths for which the service itself is known to answer with it."""
+    _cuts: Counter[str] = field(default_factory=Counter)
+    """By kind of call, how many answers in a row may have been cut."""
     _in_vain: set[str] = field(default_factory=set)
     """Kinds of calls that a gateway answered for long, while it let calls of other kinds pass."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -128,6 +132,10 @@ class Retries:
         with self._lock:
             if exchange.status is not None and not exchange.is_of_gateway:
                 self._in_vain.discard(exchange.call.kind)
+            if exchange.may_be_cut:
+                self._cuts[exchange.call.kind] += 1
+            elif exchange.status is not None:
+                self._cuts.pop(exchange.call.kind, None)
             self._answers += exchange.status is not None
             self._in_prose += exchange.is_not_found_in_prose
             self._not_found += exchange.status == HTTPStatus.NOT_FOUND and not exchange.is_not_found_in_prose
@@ -212,7 +220,8 @@ class Retries:
         if exchange.is_of_gateway and safe:
             return _asked_for(exchange) if "retry-after" in exchange.headers else growing
         is_page = self._may_be_of_gateway(exchange) and not self._is_its_own(exchange)
-        if safe and (is_page or (exchange.may_be_cut and tries < _MOST_BREAKS)):
+        is_cut = exchange.may_be_cut and tries < _MOST_BREAKS and self._cuts[exchange.call.kind] <= _CUTS_OF_ITS_OWN
+        if safe and (is_page or is_cut):
             return growing
         is_late = exchange.trouble in TIMEOUTS and tries == 0
         is_broken = exchange.trouble is Trouble.BROKEN and may_break

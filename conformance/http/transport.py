@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 #: Headers as they are sent, by name in lower case.
 Headers = dict[str, tuple[bytes, bytes]]
 
-_ALWAYS_SENT = {"Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
+#: Answers are JSON, but for the export and the stream. Some frameworks redirect wrong input unless JSON comes first.
+_ALWAYS_SENT = {"Accept": "application/json, */*;q=0.8", "Accept-Encoding": "gzip, deflate"}
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 _NO_TIMEOUT: Mapping[str, float | None] = {}
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 
-from conformance.http.bodies import in_part
+from conformance.http.bodies import in_part, is_cut
 from conformance.http.redaction import beginning
 from conformance.schema.places import Compiler, Place, branches_of, collect, first_requirement, meant
 
@@ -104,10 +104,12 @@ class ResponseSchema:
         tolerated: set[tuple[str, str]] = set()
         try:
             body = _parsed(text)
-            failed = (*_about_byte_order_mark(text), *self._violations(body))
-            if failed:  # what is inside a list of another type, for example, can still be judged
+            found = [*self._violations(body)]
+            if found:  # what is inside a list of another type, for example, can still be judged
                 body = meant([self._root], body)
-                failed = (*dict.fromkeys((*failed, *self._violations(body))),)
+                found = [*dict.fromkeys((*found, *self._violations(body)))]
+            foreign = self._foreign(body)
+            failed = (*_about_byte_order_mark(text), *self._about_another_record(body, foreign, found))
             collect(self._root, body, status or "", exercised, tolerated)
         except (ValueError, RecursionError) as error:
             return Seen(self._about_no_json(text, error), (), "no JSON")
@@ -117,8 +119,20 @@ class ResponseSchema:
             (*failed, *(Finding(name, holds=True) for name in held)),
             # What is violated is not tolerated, even if it looks like a form that would be.
             tuple(Tolerated(*entry) for entry in sorted(tolerated) if entry[0] not in violated),
-            self._foreign(body),
+            foreign,
         )
+
+    def _about_another_record(self, body: Any, foreign: str | None, found: list[Finding]) -> Iterator[Finding]:
+        """Yield what was found, or, for an object that is another thing, such as an error, this as one violation.
+
+        Else each property that it lacks would be a violation of its own.
+        """
+        status = self.response.requirement
+        if status and foreign and body and isinstance(body, dict) and len({one.requirement for one in found}) > 1:
+            shown = beginning(json.dumps(body, ensure_ascii=False, default=str), _SHOWN)
+            yield Finding(status, holds=False, expected="an object of the described kind", actual=f"{foreign}: {shown}")
+        else:
+            yield from found
 
     def _about_no_json(self, text: bytes, error: Exception) -> tuple[Finding, ...]:
         status = self.response.requirement
@@ -127,9 +141,7 @@ class ResponseSchema:
         if isinstance(error, RecursionError):
             expected = "a body that is not nested beyond all reason"
             return (Finding(status, holds=False, expected=expected, actual=f"{len(text)} bytes"),)
-        what = "UTF-8, which JSON must be" if isinstance(error, UnicodeDecodeError) else "JSON"
-        actual = f"{len(text)} bytes that are no {what}" if text else "no body"
-        return (Finding(status, holds=False, expected="a JSON body", actual=actual),)
+        return (Finding(status, holds=False, expected="a JSON body", actual=_in_place_of_json(text, error)),)
 
     def _about_silence(self, body: bytes) -> Seen:
         status = self.response.requirement
@@ -172,6 +184,17 @@ def _parsed(text: bytes) -> Any:
     if b"\\u" in text:
         body = json.loads(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
     return in_part(body, _ENTRIES_OF_LARGE) if len(text) > _LARGEST_LOOKED_AT else body
+
+
+def _in_place_of_json(text: bytes, error: Exception) -> str:
+    """Say what a body is that `error` was raised for, and where it stops being JSON."""
+    if not text:
+        return "no body"
+    if is_cut(text):
+        return f"{len(text)} bytes of JSON without its end"
+    what = "UTF-8, which JSON must be" if isinstance(error, UnicodeDecodeError) else "JSON"
+    place = f" from character {error.pos} on" if isinstance(error, json.JSONDecodeError) and error.pos else ""
+    return f"{len(text)} bytes that are no {what}{place}"
 
 
 def _about_byte_order_mark(text: bytes) -> Iterator[Finding]:

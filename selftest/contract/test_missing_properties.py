@@ -28,3 +28,18 @@ def test_what_is_missing_is_reported_as_what_it_violates(path: str, body: Any, p
     exchange = Exchange(Call(Actor("owner", "a"), "GET", path), 200, {}, json.dumps(body).encode(), 0)
     found = {finding.place: finding.requirement for finding in _VALIDATOR.findings(exchange) if not finding.holds}
     assert found[place] == requirement
+
+
+def test_an_error_that_is_answered_as_a_success_is_one_violation() -> None:
+    call = Call(Actor("owner", "a"), "GET", "/projects/1/approval_rules/2")
+    body = json.dumps({"message": "404 Not Found"}).encode()
+    found = [finding for finding in _VALIDATOR.findings(Exchange(call, 200, {}, body, 0)) if not finding.holds]
+    assert [finding.requirement for finding in found] == ["project-approval-rules.read"]
+    assert found[0].actual.endswith(': {"message": "404 Not Found"}')
+
+
+def test_what_a_record_lacks_is_told_one_by_one_if_it_has_anything_described() -> None:
+    call = Call(Actor("owner", "a"), "GET", "/projects/1/approval_rules/2")
+    body = json.dumps({"id": 2, "message": "Something else"}).encode()
+    found = {one.requirement for one in _VALIDATOR.findings(Exchange(call, 200, {}, body, 0)) if not one.holds}
+    assert {"project-approval-rules.rule.fields", "project-approval-rules.rule.users"} <= found

@@ -63,3 +63,22 @@ def test_what_violates_a_form_is_not_noted_as_an_unusual_one() -> None:
 def test_a_form_that_is_only_unusual_is_noted() -> None:
     seen = _VALIDATOR.seen(answered("GET", f"{_EXPORT}/status", [{"updated_at": "20200101T000000Z"}]))
     assert "updated_at is in another form of ISO 8601 than the usual one" in [entry.what for entry in seen.tolerated]
+
+
+@pytest.mark.parametrize(
+    ("body", "actual"),
+    [
+        (b"", "no body"),
+        (b'{"a": "\xe4"}', "10 bytes that are no UTF-8, which JSON must be"),
+        (b"<br />\n", "7 bytes that are no JSON"),
+        (b'{"a": 1}1', "9 bytes that are no JSON from character 8 on"),
+        (b'{"a": [1, 2', "11 bytes of JSON without its end"),
+        ('{"a": "Prü'.encode(), "11 bytes of JSON without its end"),
+        (b'{"a": 1,', "8 bytes of JSON without its end"),
+    ],
+    ids=["empty", "older character set", "page", "more behind", "cut in a list", "cut in a text", "cut in an object"],
+)
+def test_a_body_that_is_no_json_is_told_with_the_place_where_it_stops(body: bytes, actual: str) -> None:
+    call = Call(Actor("owner", "a"), "GET", _STATUS)
+    found = [one for one in _VALIDATOR.findings(Exchange(call, 200, {}, body, 0)) if not one.holds]
+    assert [one.actual for one in found] == [actual]

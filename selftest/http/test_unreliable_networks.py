@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.http import exchange as http
+from conformance.http.bodies import is_cut
 from conformance.http.circuit_breaker import CircuitBreaker
 from conformance.http.client import Client, RequestsSpentError, TargetGoneError
 from conformance.proof.chaos.kinds import Disturbed
@@ -84,6 +85,47 @@ def test_json_that_is_truncated_every_time_is_the_answer_of_the_service() -> Non
     turns = Turns(*[HALF] * 4)
     exchange, _ = asked(turns)
     assert (exchange.status, exchange.body, turns.calls) == (200, GOOD[:20], 4)
+
+
+def test_nobody_waits_for_an_operation_whose_json_never_has_an_end() -> None:
+    turns = Turns(*[HALF] * 40)
+    with serving(turns) as server, client_of(server.base_url) as client:
+        answers = [client.send(MAINTAINER, "GET", f"/projects/{number}") for number in range(10)]
+        assert client.retries.counts["JSON without its end"] <= 12
+    assert all(answer.body == GOOD[:20] for answer in answers)
+
+
+@pytest.mark.parametrize(
+    "body", [b"Warning: no key\n" + GOOD, GOOD + b"1"], ids=["a notice before it", "more behind it"]
+)
+def test_a_read_that_is_no_beginning_of_json_is_not_repeated(body: bytes) -> None:
+    """Such an answer is whole: it would come again each time, and a run would wait for each of them."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
+    exchange, retries = asked(Turns(says(head + body)))
+    assert (exchange.body, retries) == (body, {})
+
+
+@pytest.mark.parametrize("at", range(len(GOOD)))
+def test_each_beginning_of_json_may_be_cut(at: int) -> None:
+    assert is_cut(GOOD[:at])
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ('{"a": tru', True),
+        ('{"a": -', True),
+        (r'{"a": "\u00', True),
+        ('{"a": "é"'.encode()[:-2], True),
+        (r'{"a": "\u00zz", "b": 1}', False),
+        ("[1] []", False),
+        ("<br />", False),
+        (b'{"a": "\xe4"}', False),
+        ("[" * 100_000, False),
+    ],
+)
+def test_what_may_be_cut_stops_where_more_must_follow(body: str | bytes, *, expected: bool) -> None:
+    assert is_cut(body if isinstance(body, bytes) else body.encode()) is expected
 
 
 #: The length says that nothing is missing.
@@ -320,7 +362,7 @@ def test_lost_calls_are_counted_by_their_cause() -> None:
     found = {str(trouble): number for trouble, number in client.retries.unanswered.items()}
     assert found == {
         "connection broken": 1,
-        "a gateway answered in the place of the service": 1,
+        "perhaps a gateway answered, and not the service": 1,
         "an answer that cannot be read, or is out of bounds": 1,
     }
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.fuzzing import must_be_stored
-from conformance.suite.arrange import Arranged, area_of, arranged
+from conformance.suite.arrange import ZERO, Arranged, area_of, arranged
 from conformance.suite.call_forms import sent_in_all_forms
 from conformance.suite.context import NotTested, Unmet, Violation
 from conformance.suite.derived import (
@@ -268,19 +268,26 @@ def look_at_what_is_stored(prepared: Arranged, caller: Caller, answer: Answer, *
     refuse_what_is_so(prepared, answer)
     given(changed or not keeps, "the call changed nothing, whichever way its body is read")
     name = call.body.get("name") if isinstance(call.body, dict) else None
-    is_text = keeps and answer.is_served and isinstance(name, str)
+    if not keeps or not answer.is_served or not isinstance(name, str):
+        return
     # A type with a charset is JSON as well; a service that refuses it may accept the same without charset.
-    for text, headers in ((UNUSUAL[0], WITH_CHARSET), *((text, None) for text in UNUSUAL)) if is_text else ():
-        prepared.again()
-        unusual = replace(prepared.call, body={**prepared.call.body, "name": f"{name} {text}"})
-        taken = prepared.sent(unusual, caller, headers)
-        # A service may accept fewer characters than JSON has; it stores the accepted ones unchanged.
-        with held_against(stored, go_on=True):
-            taken.must_not_break()
-        if taken.is_served:
-            with held_against(stored, go_on=True):
-                must_be_stored(prepared, unusual, taken)
+    for text, headers in ((UNUSUAL[0], WITH_CHARSET), *((text, None) for text in UNUSUAL)):
+        if stores(prepared, caller, f"{name} {text}", headers):
             break
+    if not prepared.request_example.stays:
+        stores(prepared, caller, ZERO)
+
+
+def stores(prepared: Arranged, caller: Caller, name: str, headers: Mapping[str, str] | None = None) -> bool:
+    """Send a name, which is stored unchanged if it is accepted: services may take fewer. Tell if it is."""
+    prepared.again()
+    call = replace(prepared.call, body={**prepared.call.body, "name": name})
+    answer = prepared.sent(call, caller, headers)
+    with held_against(["conventions.requests.are-json"], go_on=True):
+        answer.must_not_break()
+        if answer.is_served:
+            must_be_stored(prepared, call, answer)
+    return answer.is_served
 
 
 # -- number and path ---------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.suite.arrange import INHERITED
+from conformance.suite.arrange import INHERITED, ZERO
 from conformance.suite.arrange.integration_values import (
     must_keep_whole_addresses,
     must_not_break_by_the_older_name,
@@ -104,7 +104,7 @@ KINDS = (
     _text("integrations.parameters.issue-tracker-urls.text", AS_IN_SETTINGS),
     _text("integrations.parameters.recipients.text", AS_IN_SETTINGS),
     _text("integrations.parameters.event-channels.text"),
-    _text("integrations.parameters.restrict-to-branch.text", ("Main,stable", "")),
+    _text("integrations.parameters.restrict-to-branch.text", ("Main,stable", ZERO, "")),
     _flag("integrations.parameters.enable-ssl-verification.boolean"),
     _flag("integrations.parameters.notify-only-broken-pipelines.boolean"),
     _flag("integrations.parameters.event-flags.boolean"),

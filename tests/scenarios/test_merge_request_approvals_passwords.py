@@ -100,12 +100,12 @@ def test_where_a_password_is_required_only_the_right_one_approves(
     missing.append((answer, approvers_of(maintainer, guarded)))
     if answer.is_served:
         approver.post(guarded / "unapprove")
-    conflict = approver.post(guarded / "approve", {"approval_password": password, "sha": OTHER_SHA})
-    if conflict.is_served:
-        taken_back(guarded, approver)
     if undone.is_served:  # who is still listed may be refused because of that, and not for the password
         with given_done("merge-request-approvals.unapprove.caller-is-gone"):
             must_not_be_approved_by(maintainer, guarded, user_id(approver))
+    conflict = approver.post(guarded / "approve", {"approval_password": password, "sha": OTHER_SHA})
+    if conflict.is_served or user_id(approver) in approvers_of(maintainer, guarded):  # also behind a refusal
+        taken_back(guarded, approver)
     right = approver.post(guarded / "approve", {"approval_password": password})
     left_to_others("merge-request-approvals.approve.other-sha-conflicts")  # unless only the password is accepted
     if right.is_served:

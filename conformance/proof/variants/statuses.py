@@ -48,6 +48,17 @@ def sends_strangers_to_a_login(service: Service) -> None:
     transform(service, change)
 
 
+def redirects_unless_json_is_wanted(service: Service) -> None:
+    """Redirect wrong input and callers without a token, unless JSON is the first thing that they accept."""
+
+    def change(_: Route, request: Request, answer: Response) -> None:
+        is_wrong = answer.status in {service.choices.invalid_code, service.choices.anonymous_code}
+        if is_wrong and "/json" not in request.header("accept").partition(",")[0]:
+            answer.status, answer.headers["location"] = 302, "/"
+
+    transform(service, change)
+
+
 def says_where_things_are(service: Service) -> None:
     """Send a Location header with everything that was created, although no redirect is meant."""
 
@@ -200,6 +211,11 @@ VARIANTS = (
         "Who sends no token is redirected to a page to log in; endpoints that are gone are not allowed.",
         replace(_PLAIN, anonymous_code=302, absent_route_code=405, approval_refused_code=403, repeated_code=409),
         alterations=(sends_strangers_to_a_login,),
+    ),
+    Variant(
+        "redirects-unless-json-is-wanted",
+        "Wrong input and missing tokens are redirected, unless JSON is the first that the caller accepts.",
+        alterations=(redirects_unless_json_is_wanted,),
     ),
     Variant(
         "rare-refusals",

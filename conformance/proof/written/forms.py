@@ -76,3 +76,30 @@ def addresses_of_users_have_blanks(service: Service) -> None:
         ]
 
     altering(service, RULES, spaced)
+
+
+def twice_encoded(value: Any) -> Any:
+    """Return a text in UTF-8 as a service shows it that takes it for Latin-1."""
+    return value.encode().decode("latin-1") if isinstance(value, str) else value
+
+
+@fault("merge-request-approvals.status.title-and-description", operation="getMergeRequestApprovals")
+def description_is_encoded_twice(service: Service) -> None:
+    """The approval status shows a description in UTF-8 that was taken for Latin-1."""
+
+    def alter(_: Request, response: Response) -> None:
+        content: Any = response.content
+        response.content = {**content, "description": twice_encoded(content["description"])}
+
+    altering(service, STATUS, alter)
+
+
+@fault("job-token-scope.project-entry.describes-target", operation="listJobTokenAllowlist")
+def descriptions_of_projects_are_encoded_twice(service: Service) -> None:
+    """The allowlist shows descriptions in UTF-8 that were taken for Latin-1."""
+
+    def alter(_: Request, response: Response) -> None:
+        listed: Any = response.content
+        response.content = [{**entry, "description": twice_encoded(entry["description"])} for entry in listed]
+
+    altering(service, "GET /projects/:id/job_token_scope/allowlist", alter)

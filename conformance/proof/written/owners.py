@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import altering, handling, sent
+from conformance.proof.tampering import altering, done_and_refused, handling, sent
 from conformance.proof.written.integrations import NEWER, OLDER
+from conformance.reference.choices import Choices
 from conformance.reference.errors import ForbiddenError
 from conformance.reference.identity import Role
 
@@ -92,3 +93,38 @@ def an_owner_disables_and_nothing_is_reset(service: Service) -> None:
 
     for path in (NEWER, OLDER):
         handling(service, f"DELETE {path}/:slug", make)
+
+
+# -- where no role is stated -------------------------------------------------------------------------------------------
+
+
+def refuses_lower_roles_and_does_it(service: Service, key: str) -> None:
+    """Refuse those below the Maintainer role after what they asked for has been done."""
+    done_and_refused(service, key, lambda request: role_of(request) < Role.MAINTAINER)
+
+
+@fault(
+    "errors.refusal.changes-nothing",
+    operation="deleteProjectApprovalRule",
+    choices=Choices(approval_rules_writer=Role.DEVELOPER),
+)
+def developer_is_refused_and_the_rule_is_gone(service: Service) -> None:
+    """A developer who deletes a rule of a project is refused, and the rule is deleted."""
+    refuses_lower_roles_and_does_it(service, "DELETE /projects/:id/approval_rules/:approval_rule_id")
+
+
+@fault("errors.refusal.changes-nothing", operation="createMergeRequestApprovalRule")
+def developer_is_refused_and_the_rule_is_there(service: Service) -> None:
+    """A developer who creates a rule of a merge request is refused, and the rule is created."""
+    refuses_lower_roles_and_does_it(service, "POST /projects/:id/merge_requests/:merge_request_iid/approval_rules")
+
+
+@fault(
+    "errors.refusal.changes-nothing",
+    operation="updateProjectApprovalConfiguration",
+    version="15.9",
+    choices=Choices(configuration_writer=Role.DEVELOPER),
+)
+def developer_is_refused_and_the_configuration_is_changed(service: Service) -> None:
+    """A developer who changes the approval configuration of a project is refused, and it is changed."""
+    refuses_lower_roles_and_does_it(service, "POST /projects/:id/approvals")

@@ -45,6 +45,7 @@ __all__ = [
     "ABSENT",
     "INHERITED",
     "UNUSED_ID",
+    "ZERO",
     "Arranged",
     "Place",
     "Prepared",
@@ -60,6 +61,8 @@ __all__ = [
 
 #: A name that nothing has. In some languages each object inherits it: what looks up names in an object finds it.
 INHERITED = "constructor"
+#: A text that some languages take for nothing, as if it had not been sent.
+ZERO = "0"
 _UNKNOWN: Mapping[str, Mapping[str, str]] = read_yaml(Path(__file__).with_name("unknown.yaml"))
 #: Actors with a role in the fixtures of the stories. For other fixtures they may have none.
 _AT_HOME = frozenset({"project_bot", "group_bot"})

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from conformance.target.provisioning.accounts import Person
     from conformance.target.provisioning.blueprint import Names, Protection
 
-#: These signs have a meaning in HTML; in an answer they must be unchanged.
-SIGNS = "<b>R&D</b> \"&amp;\" 'x'"
+#: These signs have a meaning in HTML, or need more than one byte; in an answer they must be unchanged.
+SIGNS = "<b>R&D</b> \"&amp;\" 'x' é"
 _FILE = "changes.md"
 _OWNERS = "CODEOWNERS"
 _DESCRIPTION = f"Ready for review: {SIGNS}."
