@@ -270,6 +270,9 @@ def test_a_parameter_of_integrations_is_denied_only_if_no_kind_that_takes_it_is_
     assert features_from(unshown)["integration_ports"] is True
     assert features_from(without)["integration_ports"] is False
     assert features_from(without, {*with_ports})["integration_ports"] is True
+    untold = {slug: {**entry, "events": []} for slug, entry in found.items()}
+    assert done.features["vulnerability_events"] is True
+    assert features_from(untold)["vulnerability_events"] is False
 
 
 def test_completions_that_take_bearer_tokens_alone_are_not_denied() -> None:
