@@ -171,6 +171,29 @@ for _kind, _segment, _path in LISTS:
     )
 
 
+def _means_the_last(service: Service, kind: str, is_meant: Callable[[str], bool]) -> None:
+    def remove(request: Request) -> bool:
+        if is_meant(request.path[f"target_{kind}_id"]):
+            keep(service, request.project, kind, listed(service, request.project, kind)[:-1])
+        return False
+
+    answering(service, removal_from(kind), remove, no_content)
+
+
+for_each_list(
+    "a_word_removes_the_newest_{kind}",
+    "Removing a {kind} whose number cannot be read removes the one that was added last.",
+    "remove.absent",
+    lambda service, kind: _means_the_last(service, kind, lambda number: not number.isdecimal()),
+)
+for_each_list(
+    "a_number_beyond_32_bits_removes_the_newest_{kind}",
+    "Removing a {kind} by a number beyond 32 bits removes the one that was added last.",
+    "remove.absent",
+    lambda service, kind: _means_the_last(service, kind, lambda number: number.isdecimal() and int(number) >= 2**32),
+)
+
+
 def _unknown_one_clears(service: Service, kind: str) -> None:
     def clear(request: Request) -> bool:
         if target_of(request, kind) not in getattr(service.identities, f"{kind}s"):
