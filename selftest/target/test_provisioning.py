@@ -317,8 +317,17 @@ def test_without_labels_and_milestones_a_relation_with_objects_is_found_by_an_ex
         ([{"relation": "badges", "status": 1, "batches": [{"objects_count": 2}]}], "badges"),
         ([{"relation": "badges", "status": 1}], None),
         ([], "labels"),
+        ([{"relation": "labels", "status": 0}, {"relation": "badges", "status": 1}], "labels"),
+        ([{"relation": "labels", "status": -1}, {"relation": "milestones", "status": 1}], "milestones"),
     ],
-    ids=["only milestones", "neither labels nor milestones", "no objects", "never finished"],
+    ids=[
+        "only milestones",
+        "neither labels nor milestones",
+        "no objects",
+        "never finished",
+        "only labels never finished",
+        "labels failed",
+    ],
 )
 def test_the_relation_of_an_export_is_one_that_an_export_shows(status: list[Any], relation: str | None) -> None:
     def shown(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
