@@ -59,7 +59,8 @@ def for_each_list(name: str, says: str, rest: str, make: Callable[[Service, str]
             make(service, kind)
 
         names = {"kind": kind, "other": OTHER[kind]}
-        fault(f"job-token-scope.{segment}.{rest}")(named(name.format(**names), says.format(**names), apply))
+        own = "allowlists" if rest == "belong-to-their-project" else segment
+        fault(f"job-token-scope.{own}.{rest}")(named(name.format(**names), says.format(**names), apply))
 
 
 def address_of(kind: str) -> str:
@@ -208,6 +209,25 @@ for_each_list(
     "A {kind} that does not exist is refused, and the list is empty afterwards.",
     "add.unknown-target",
     _unknown_one_clears,
+)
+
+
+def _shares_its_memory(service: Service, kind: str) -> None:
+    def write(_: object, project: Project, __: object) -> None:
+        written = listed(service, project, kind)
+        for number, scope in list(service.job_token_scope.scopes.items()):
+            theirs: Numbers = getattr(scope, f"{kind}s")
+            changed = (*written, *theirs[len(written) :])[: len(theirs)]
+            service.job_token_scope.scopes[number] = replace(scope, **{f"{kind}s": changed})
+
+    afterwards(service.job_token_scope, f"add_{kind}", write)
+
+
+for_each_list(
+    "{kind}s_of_all_projects_are_kept_in_one_place",
+    "Adding a {kind} writes over what other projects have at the same places of their lists.",
+    "belong-to-their-project",
+    _shares_its_memory,
 )
 
 
