@@ -13,6 +13,7 @@ from conformance.http.exchange import Exchange, Trouble, query_text
 from conformance.http.transport import NotSentError
 from conformance.results.grouping import grouped
 from conformance.results.record import Outcome, Reason
+from conformance.results.text import one_line
 from conformance.suite.arrange.places import owner_in
 from conformance.suite.context import Unmet, Violation, current_run, current_test
 from conformance.suite.evidence import evidence_of
@@ -377,8 +378,9 @@ def _leave_open_what_breaks(sending: _Sending, answered: list[tuple[DrawnCase, E
     for case in broken[:1] if tally.served else []:
         if sending.breaks_each_time(case):
             call = case.call(sending.caller.actor)
+            sent = one_line(f"{call.method} {call.target}", 200)
             detail = (
-                f"{call.label} broke the connection {_BREAKS + 1} times, and other calls beside it did not "
+                f"{sent} broke the connection {_BREAKS + 1} times, and other calls beside it did not "
                 f"({case.description}): see in its log whether the service crashes there, or a gateway cuts it off"
             )
             for name in sending.blamed(case):
