@@ -351,7 +351,7 @@ def _say_what_exports_show(world: World) -> None:
     group, relation = world.groups.get("export_group", {}).get("full_path"), exported_relation(world)
     if group and relation is None:
         click.echo(f"\nAn export of {group} has no relation with objects, so export_group is without a `relation`.")
-    elif group and relation and not world.exported:
+    elif group and relation and (world.exported or {}).get(relation[0]) is None:
         click.echo(f"\nNo export of {group} was seen to finish: whether it has {relation[0]}, a run will show.")
 
 

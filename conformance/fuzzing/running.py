@@ -13,6 +13,7 @@ from conformance.http.exchange import Exchange, Trouble, query_text
 from conformance.http.transport import NotSentError
 from conformance.results.grouping import grouped
 from conformance.results.record import Outcome, Reason
+from conformance.results.text import one_line
 from conformance.suite.arrange.places import owner_in
 from conformance.suite.context import Unmet, Violation, current_run, current_test
 from conformance.suite.evidence import evidence_of
@@ -64,6 +65,8 @@ _FOR_GOOD_AT_MOST, _ODD_AT_MOST = 1, 6
 #: How often a failing call is sent again to make it smaller; fewer if what each call adds cannot be removed.
 _TRIES_TO_SHRINK, _TRIES_FOR_GOOD = 40, 4
 _GROWN_LONG = 50  # entries
+#: How often a call that broke the connection is sent again.
+_BREAKS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +185,7 @@ class _Sending:
         owed = self.adapter.must_be_refused(case)
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             expected = "no server error"
-            general = self.success if case.is_positive else "errors.refusal.is-client-error"
-            blamed = owed[:1] or [self.adapter.requirement_of(case) or general]
-            for name in [self.success] if self.breaks_always else blamed:
+            for name in [self.success] if self.breaks_always else self.blamed(case):
                 yield Failure(case, name, expected, f"status {status}", (exchange,), may_be_load=True)
         elif owed and not exchange.is_refusal:
             for name in owed:
@@ -195,6 +196,21 @@ class _Sending:
         for finding in current_run().validator.findings(exchange):
             if not finding.holds:
                 yield Failure(case, finding.requirement, finding.expected, finding.actual, (exchange,), finding.place)
+
+    def blamed(self, case: DrawnCase) -> list[str]:
+        """Return the requirement that a case violates if it makes the service break."""
+        general = self.success if case.is_positive else "errors.refusal.is-client-error"
+        return self.adapter.must_be_refused(case)[:1] or [self.adapter.requirement_of(case) or general]
+
+    def breaks_each_time(self, case: DrawnCase) -> bool:
+        """Tell whether a case breaks the connection each time that it is sent alone, while reads are answered."""
+        for _ in range(_BREAKS):
+            with current_test().unjudged(), current_run().client.alone():
+                exchange = self.exchange(case.call(self.caller.actor))
+            if exchange.trouble is not Trouble.BROKEN:
+                return False
+            case = self.again(case)  # whose reads get answers, or end the test
+        return True
 
     def _says_nothing(self, case: DrawnCase, status: int) -> bool:
         """Tell whether an answer is not one of this operation."""
@@ -273,6 +289,7 @@ def run_cases(arranged: Arranged, caller: Caller, cases: Iterable[DrawnCase]) ->
     tally = _counted(sending, answered, len(owed))
     shown = tuple(_recorded(sending, failures))
     _record_what_held(sending, answered, tally)
+    _leave_open_what_breaks(sending, answered, tally)
     return replace(tally, failures=shown, failing=tuple(_origins(failures, shown)))
 
 
@@ -350,6 +367,24 @@ def _record_what_held(sending: _Sending, answered: list[tuple[DrawnCase, Exchang
         if tally.served and exchange.is_refusal:
             for name in sending.adapter.must_be_refused(case):
                 test.results.passed(name)
+
+
+def _leave_open_what_breaks(sending: _Sending, answered: list[tuple[DrawnCase, Exchange]], tally: Tally) -> None:
+    """Leave open what a case belongs to if it alone breaks the connection: a service may end so where it crashes.
+
+    So may something in front of the service, and so it is no failure.
+    """
+    broken = [case for case, exchange in answered if exchange.trouble is Trouble.BROKEN]
+    for case in broken[:1] if tally.served else []:
+        if sending.breaks_each_time(case):
+            call = case.call(sending.caller.actor)
+            sent = one_line(f"{call.method} {call.target}", 200)
+            detail = (
+                f"{sent} broke the connection {_BREAKS + 1} times, and other calls beside it did not "
+                f"({case.description}): see in its log whether the service crashes there, or a gateway cuts it off"
+            )
+            for name in sending.blamed(case):
+                current_test().results.open_question(name, Outcome.INCONCLUSIVE, Reason.NO_ANSWER, detail)
 
 
 # -- groups ------------------------------------------------------------------------------------------------------------

@@ -29,6 +29,10 @@ _SERVED = range(200, 300)
 _OF_ONE_REASON = re.compile(r"\?[^\s,;]*|\[[^\]]*\]|\b\d+\b(?!\.)")
 #: The message that no integration of the profile has certain parameters.
 _NO_INTEGRATION = re.compile(r"no integration of the profile has (\w+(?: and \w+)*): ")
+#: What to write into the profile where that is so of the service as well.
+_DENIAL = re.compile(r"\b\w+: false\b")
+#: The member in which services of this kind tell of an error.
+_OF_ERRORS = ("error", "message")
 _STATUS = re.compile(r"\bstatus \d{3}\b")
 _OF_ONE_CALL = re.compile(r"(?<=/)(?:\d+|[^/?]*%2F[^/?]*)(?=[/?]|$)|\?.*$|\b\d{2,}\b", re.IGNORECASE)
 
@@ -75,8 +79,8 @@ def causes(rows: Iterable[RequirementVerdict]) -> tuple[Cause, ...]:
     """Group requirements that failed, in their order: each is listed with the others that the same answer violates.
 
     Answers are the same if operation, status, place and finding are equal, or if they lack what they should have
-    because they are all empty objects, or all wrapped in the same member. A requirement that failed for several reasons
-    is listed under the reason that most others share.
+    because they are all empty objects, all wrapped in the same member, or all the text of an error. A requirement that
+    failed for several reasons is listed under the reason that most others share.
     """
     failed = tuple(rows)
     # Failed and unstable, violation and warning, known and new results stay in separate groups.
@@ -108,7 +112,7 @@ def _key(check: Check) -> _Key:
 
 
 def _envelope(check: Check) -> str:
-    """Return the form of an answer that lacks what is expected in it, being empty or wrapped whole; else nothing."""
+    """Return the form of an answer that lacks what is expected in it: empty, wrapped whole, or an error's text."""
     name = (check.place or "").removeprefix("/")
     if check.place is None or "/" in name or not check.evidence:
         return ""
@@ -119,7 +123,8 @@ def _envelope(check: Check) -> str:
     wrapped = next(iter(body.items()), None)
     if wrapped is None:
         return "{}"
-    return f'{{"{one_line(wrapped[0], 40)}": ...}}' if isinstance(wrapped[1], dict | list) else ""
+    is_whole = isinstance(wrapped[1], dict | list) or wrapped[0] in _OF_ERRORS
+    return f'{{"{one_line(wrapped[0], 40)}": ...}}' if is_whole else ""
 
 
 def _weight(row: RequirementVerdict) -> tuple[bool, Verdict, bool]:
@@ -191,7 +196,9 @@ def _together(members: Iterable[tuple[str, RequirementVerdict]]) -> str:
         return details[0]
     told = f"{', '.join(names[:-1])} or {names[-1]}" if names[1:] else names[0]
     each = "one that has each" if names[1:] else "one that has"
-    return f"no integration of the profile has {told}: add {each}, with it among its parameters or events"
+    denials = sorted({denial for detail in details for denial in _DENIAL.findall(detail)})
+    instead = f"; if the service has none, write `{', '.join(denials)}` below features" if denials else ""
+    return f"no integration of the profile has {told}: add {each}, with it among its parameters or events{instead}"
 
 
 def _common(detail: str) -> str:

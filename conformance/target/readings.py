@@ -146,9 +146,12 @@ class Readings:
         found = as_named(plain.served_json) if plain is not None and not goes_on(plain.headers) else None
         return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else None
 
-    def levels(self, path: str) -> dict[Any, int] | None:
-        """Return the level of each member of a project or group; None when the list cannot be read completely."""
-        members = self.entries(f"{path}/members/all", "admin")
+    def levels(self, path: str, *actors: str) -> dict[Any, int] | None:
+        """Return the level of each member of a project or group; None when the list cannot be read completely.
+
+        After those who may usually read it, these actors are asked.
+        """
+        members = self.entries(f"{path}/members/all", "admin", "owner", "maintainer", *actors)
         if members is None or not all(isinstance(one.get("access_level"), int) for one in members):
             return None
         levels: dict[Any, int] = {}

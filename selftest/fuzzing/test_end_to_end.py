@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import httpcore
 import pytest
 
 from conformance.errors import ExitCode
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
 
     from conformance.reference import Service
     from conformance.reference.http import Request, Response
+    from conformance.reference.routing import Route
 
 pytestmark = pytest.mark.usefixtures("inside_this_process")
 
 SCOPE = "/projects/:id/job_token_scope"
+ONE_GROUP = f"DELETE {SCOPE}/groups_allowlist/:target_group_id"
 AREA = ("--area", "job-token-scope", "--max-examples", "10")
 DERIVED = ("--", "-k", "contract")
 
@@ -108,6 +111,31 @@ def test_an_accepted_wrong_type_is_shown_by_the_smallest_call(
     assert row["verdict"] == "failed"
     bodies = [json.loads(entry["request_body"]) for entry in evidence(row) if entry.get("request_body")]
     assert all(list(body) == ["enabled"] for body in bodies), bodies
+
+
+@pytest.mark.parametrize("how_often", ["each time", "once"])
+def test_a_call_that_breaks_the_connection_each_time_is_left_open(
+    how_often: str, run: Callable[..., tuple[Any, Rows]], reference: tuple[Service, str]
+) -> None:
+    """As a service ends that crashes: nothing fails, because a gateway may cut a call off as well."""
+    service, _ = reference
+    broken: list[str] = []
+    is_always = how_often == "each time"
+
+    def crash(route: Route, request: Request, response: Response) -> Response:
+        if route.key == ONE_GROUP and not request.path["target_group_id"].isdecimal() and (is_always or not broken):
+            broken.append(request.path["target_group_id"])
+            raise httpcore.RemoteProtocolError
+        return response
+
+    service.transformers.append(crash)
+    outcome, rows = run("--", "-k", "test_fuzz")
+    assert outcome.code == ExitCode.INCOMPLETE, outcome.text
+    assert broken
+    row = rows["errors.refusal.is-client-error"]
+    assert (row["verdict"] == "inconclusive" and row["reason"] == "no answer") is is_always, row
+    said = {f"/{each} broke the connection 4 times" for each in broken}
+    assert not is_always or any(each in row["detail"] for each in said), row["detail"]
 
 
 def evidence(row: dict[str, Any]) -> list[dict[str, Any]]:

@@ -41,7 +41,7 @@ def test_another_operation_or_another_answer_is_another_cause() -> None:
 
 
 def test_answers_that_are_all_empty_or_wrapped_alike_are_one_cause() -> None:
-    empty, wrapped, other = "{}", '{"data": [1]}', '{"number": 7}'
+    empty, wrapped, other, error = "{}", '{"data": [1]}', '{"number": 7}', '{"message": "404 Not found"}'
     told = [
         ("a.one", "GET /api/v4/things", empty, "/one"),
         ("a.two", "GET /api/v4/things", empty, "/two"),
@@ -53,6 +53,8 @@ def test_answers_that_are_all_empty_or_wrapped_alike_are_one_cause() -> None:
         ("a.few", "GET /api/v4/things", other, "/name"),
         ("a.fewer", "GET /api/v4/things", other, "/size"),
         ("a.undue", "GET /api/v4/things", empty, None),
+        ("a.error", "GET /api/v4/things", error, "/name"),
+        ("a.as-well", "GET /api/v4/things", error, "/size"),
     ]
     run = record(
         *(planned(name) for name, *_ in told),
@@ -70,12 +72,13 @@ def test_answers_that_are_all_empty_or_wrapped_alike_are_one_cause() -> None:
         ["a.few"],
         ["a.fewer"],
         ["a.undue"],
+        ["a.error", "a.as-well"],
     ]
     assert [cause.same for cause in causes[:2]] == [
         "The same, an answer of the form {},",
         'The same, an answer of the form {"data": ...},',
     ]
-    assert {cause.same for cause in causes[2:]} == {"The same"}
+    assert {cause.same for cause in causes[2:-1]} == {"The same"}
 
 
 def test_serving_a_wrong_caller_and_serving_wrongly_are_separate_causes() -> None:

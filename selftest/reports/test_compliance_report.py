@@ -296,6 +296,7 @@ def test_every_open_requirement_is_named_and_grouped_by_reason() -> None:
         f"hooks.of-{name}": f"no integration of the profile has {name}: name one that has, with it among its parameters"
         for name in ("token", "channel", "active")
     }
+    lacking["hooks.of-channel"] += "; if the service has none, write `integration_channels: false` below features"
     checks = [_open(name, "for one reason") for name in many] + [_open(*entry) for entry in lacking.items()]
     checks += [_open(f"own.{word}", f"for want of {word}") for word in ("ants", "bees", "cats", "dogs")]
     run = record(*(planned(check.requirement) for check in checks), checks=tuple(checks))
@@ -305,6 +306,7 @@ def test_every_open_requirement_is_named_and_grouped_by_reason() -> None:
         "hooks: of-token, of-channel, of-active",
     ]
     assert rows[1][0].detail.startswith("no integration of the profile has active, channel or token: add one that has")
+    assert rows[1][0].detail.endswith("if the service has none, write `integration_channels: false` below features")
     assert len(rows) == 6
     assert "more reason" not in compliance.render(Facts.of(run))
 

@@ -117,6 +117,12 @@ def test_a_correct_profile_has_no_findings(right: dict[str, Any]) -> None:
     assert found(right) == {}
 
 
+def test_what_only_its_own_members_see_is_read_as_one_of_them(right: dict[str, Any]) -> None:
+    unseen = copy.deepcopy(right)
+    del unseen["actors"]["admin"]  # whoever else is asked otherwise has no role in it
+    assert not {place for place in found(unseen) if place.startswith("fixtures.outsider_group")}
+
+
 def test_a_token_given_twice_is_wrong_itself_so_that_nothing_is_written_to_fit_it(right: dict[str, Any]) -> None:
     profile = profile_from(changed(right, "actors.developer.token", "@reporter"), "the profile")
     with Client(profile.client_settings()) as client:

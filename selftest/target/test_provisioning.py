@@ -270,6 +270,9 @@ def test_a_parameter_of_integrations_is_denied_only_if_no_kind_that_takes_it_is_
     assert features_from(unshown)["integration_ports"] is True
     assert features_from(without)["integration_ports"] is False
     assert features_from(without, {*with_ports})["integration_ports"] is True
+    untold = {slug: {**entry, "events": []} for slug, entry in found.items()}
+    assert done.features["vulnerability_events"] is True
+    assert features_from(untold)["vulnerability_events"] is False
 
 
 def test_completions_that_take_bearer_tokens_alone_are_not_denied() -> None:
@@ -314,8 +317,17 @@ def test_without_labels_and_milestones_a_relation_with_objects_is_found_by_an_ex
         ([{"relation": "badges", "status": 1, "batches": [{"objects_count": 2}]}], "badges"),
         ([{"relation": "badges", "status": 1}], None),
         ([], "labels"),
+        ([{"relation": "labels", "status": 0}, {"relation": "badges", "status": 1}], "labels"),
+        ([{"relation": "labels", "status": -1}, {"relation": "milestones", "status": 1}], "milestones"),
     ],
-    ids=["only milestones", "neither labels nor milestones", "no objects", "never finished"],
+    ids=[
+        "only milestones",
+        "neither labels nor milestones",
+        "no objects",
+        "never finished",
+        "only labels never finished",
+        "labels failed",
+    ],
 )
 def test_the_relation_of_an_export_is_one_that_an_export_shows(status: list[Any], relation: str | None) -> None:
     def shown(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:

@@ -257,6 +257,8 @@ def test_a_change_in_one_project_leaves_the_other_projects(
         PROJECTS.left_as_found(maintainer, project, (sibling_project,)),
         GROUPS.left_as_found(maintainer, sibling_project, (shared_group,)),
     ):
+        both_add(maintainer, GROUPS, (project, added), (sibling_project, shared_group))
+        GROUPS.given_removed(maintainer, project, added.id)
         for one in (sibling_project, project):
             PROJECTS.given_added(maintainer, one, shared_project.id)
             GROUPS.given_added(maintainer, one, shared_group.id)
@@ -311,10 +313,25 @@ def scope_of(caller: Caller, project: Fixture) -> dict[str, object]:
     }
 
 
+def both_add(caller: Caller, lists: Allowlist, one: tuple[Fixture, Fixture], other: tuple[Fixture, Fixture]) -> bool:
+    """Add a target to the list of each of two projects, and tell whether both were served.
+
+    Expect that the first stays on its list when the second is added to the other one.
+    """
+    (first, target), (second, another) = one, other
+    is_served = caller.post(lists.of(first), lists.body(target.id)).is_served
+    listed = caller.list(lists.of(first))
+    if not is_served or not caller.post(lists.of(second), lists.body(another.id)).is_served:
+        return False
+    with verifies("job-token-scope.allowlists.belong-to-their-project", go_on=True):
+        given(bool(listed.having(id=target.id)), "the list does not show what was added")
+        caller.list(lists.of(first)).must_contain(id=target.id)
+    return True
+
+
 def let_each_other_in_and_one_goes(maintainer: Caller, one: Fixture, other: Fixture) -> None:
     """Expect that a project which removes another one stays on the other's list."""
-    both = ((one, other), (other, one))
-    if all(maintainer.post(PROJECTS.of(by), PROJECTS.body(target.id)).is_served for by, target in both):
+    if both_add(maintainer, PROJECTS, (one, other), (other, one)):
         with verifies("job-token-scope.allowlists.belong-to-their-project"):
             maintainer.delete(PROJECTS.of(one) / other.id).given_served()
             maintainer.list(PROJECTS.of(other)).must_contain(id=one.id)

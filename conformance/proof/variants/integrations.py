@@ -183,6 +183,17 @@ def shows_no_defaults(service: Service) -> None:
     area.shown_settings = saved
 
 
+def leaves_out_what_was_not_sent(service: Service) -> None:
+    """Show of the settings of an integration those alone that somebody sent."""
+    integrations = service.integrations
+    settings = integrations.shown_settings
+
+    def sent(integration: Integration) -> Json:
+        return {name: value for name, value in settings(integration).items() if name in integration.values}
+
+    integrations.shown_settings = sent
+
+
 def shows_settings_as_pairs(service: Service) -> None:
     """Show the settings of an integration as a list of names and values."""
     area = service.integrations
@@ -394,6 +405,11 @@ VARIANTS = (
         "integrations-set-up-anew",
         "A change of an integration sets what it leaves out back to its default.",
         alterations=(sets_integrations_up_anew,),
+    ),
+    Variant(
+        "settings-as-sent",
+        "An integration shows no setting that nobody sent, whatever its default.",
+        alterations=(leaves_out_what_was_not_sent,),
     ),
     Variant(
         "settings-explained",

@@ -59,7 +59,8 @@ def for_each_list(name: str, says: str, rest: str, make: Callable[[Service, str]
             make(service, kind)
 
         names = {"kind": kind, "other": OTHER[kind]}
-        fault(f"job-token-scope.{segment}.{rest}")(named(name.format(**names), says.format(**names), apply))
+        own = "allowlists" if rest == "belong-to-their-project" else segment
+        fault(f"job-token-scope.{own}.{rest}")(named(name.format(**names), says.format(**names), apply))
 
 
 def address_of(kind: str) -> str:
@@ -171,6 +172,29 @@ for _kind, _segment, _path in LISTS:
     )
 
 
+def _means_the_last(service: Service, kind: str, is_meant: Callable[[str], bool]) -> None:
+    def remove(request: Request) -> bool:
+        if is_meant(request.path[f"target_{kind}_id"]):
+            keep(service, request.project, kind, listed(service, request.project, kind)[:-1])
+        return False
+
+    answering(service, removal_from(kind), remove, no_content)
+
+
+for_each_list(
+    "a_word_removes_the_newest_{kind}",
+    "Removing a {kind} whose number cannot be read removes the one that was added last.",
+    "remove.absent",
+    lambda service, kind: _means_the_last(service, kind, lambda number: not number.isdecimal()),
+)
+for_each_list(
+    "a_number_beyond_32_bits_removes_the_newest_{kind}",
+    "Removing a {kind} by a number beyond 32 bits removes the one that was added last.",
+    "remove.absent",
+    lambda service, kind: _means_the_last(service, kind, lambda number: number.isdecimal() and int(number) >= 2**32),
+)
+
+
 def _unknown_one_clears(service: Service, kind: str) -> None:
     def clear(request: Request) -> bool:
         if target_of(request, kind) not in getattr(service.identities, f"{kind}s"):
@@ -185,6 +209,25 @@ for_each_list(
     "A {kind} that does not exist is refused, and the list is empty afterwards.",
     "add.unknown-target",
     _unknown_one_clears,
+)
+
+
+def _shares_its_memory(service: Service, kind: str) -> None:
+    def write(_: object, project: Project, __: object) -> None:
+        written = listed(service, project, kind)
+        for number, scope in list(service.job_token_scope.scopes.items()):
+            theirs: Numbers = getattr(scope, f"{kind}s")
+            changed = (*written, *theirs[len(written) :])[: len(theirs)]
+            service.job_token_scope.scopes[number] = replace(scope, **{f"{kind}s": changed})
+
+    afterwards(service.job_token_scope, f"add_{kind}", write)
+
+
+for_each_list(
+    "{kind}s_of_all_projects_are_kept_in_one_place",
+    "Adding a {kind} writes over what other projects have at the same places of their lists.",
+    "belong-to-their-project",
+    _shares_its_memory,
 )
 
 

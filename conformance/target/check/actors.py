@@ -5,6 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+from conformance.target.check.fixtures import members_of
 from conformance.target.names import FIXTURE_ROWS
 from conformance.target.readings import Finding, Readings, State
 
@@ -44,7 +45,7 @@ def roles(target: Readings, place: str, name: str, entry: Fixture) -> Iterator[F
     """Yield actors whose role in a fixture is not the one that they need."""
     sort = "projects" if FIXTURE_ROWS[name].kind == "project" else "groups"
     path = f"/{sort}/{entry.get('id')}"
-    levels = target.levels(path)
+    levels = target.levels(path, *members_of(name))
     if levels is None:
         detail = f"no role in it was checked: its members cannot be read (GET /{sort}/:id/members/all)"
         yield Finding(place, State.NOTE, detail)

@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from conformance.target.names import FIXTURE_ROWS
 from conformance.target.profile import Actor
 from conformance.target.readings import Finding, Readings, State
 from conformance.target.spots import project_of
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
 
 def _subject(target: Readings, place: str, entry: Fixture, sort: str, shown_path: str) -> Iterator[Finding]:
     number, path = entry.get("id"), entry.get("path")
-    by_id = target.record(f"/{sort}/{number}") if number is not None else {}
-    by_path = (
-        target.record(f"/{sort}/{quote(str(path), safe='')}") if path and not _is_of(by_id, path, shown_path) else {}
-    )
+    asked = ("owner", "maintainer", "admin", *members_of(place.removeprefix("fixtures.")))
+    by_id = target.record(f"/{sort}/{number}", *asked) if number is not None else {}
+    is_named = not path or _is_of(by_id, path, shown_path)
+    by_path = {} if is_named else target.record(f"/{sort}/{quote(str(path), safe='')}", *asked)
     if not by_id and isinstance(by_path.get("id"), int) and number is not None:
         detail = f"nothing is shown of {number}, and {path} is {by_path['id']} (GET /{sort}/:id)"
         yield Finding(f"{place}.id", State.CONTRADICTED, detail, by_path["id"])
@@ -41,6 +42,11 @@ def _subject(target: Readings, place: str, entry: Fixture, sort: str, shown_path
     if by_id.get("archived") is True:
         detail = f"{number} is archived (GET /{sort}/:id), and cannot be changed: unarchive it, or name another"
         yield Finding(f"{place}.id", State.CONTRADICTED, detail)
+
+
+def members_of(name: str) -> list[str]:
+    """Return the actors who must have a role in a fixture; one where nobody else has any is shown to them alone."""
+    return [who for who, (low, _) in FIXTURE_ROWS[name].roles.items() if low] if name in FIXTURE_ROWS else []
 
 
 def _unshown(target: Readings, place: str, sort: str, named: Any) -> Finding:

@@ -94,24 +94,27 @@ def is_on(calls: Calls, token: str, path: str, name: str) -> bool:
     return value is True or (isinstance(value, dict) and value.get("value") is True)
 
 
-def exported_relations(calls: Calls, token: str, group: int) -> Mapping[str, int] | None:
-    """Export a group in batches; return the finished relations with the number of their objects, 0 if unknown.
+def exported_relations(calls: Calls, token: str, group: int) -> Mapping[str, int | None] | None:
+    """Export a group in batches; return its relations with the number of their objects, 0 if unknown.
 
-    Return None when no export was accepted, or no relation finished in time.
+    The number of a relation that did not finish is None. Return None when no export was accepted, or no relation
+    finished in time.
     """
     path = f"/groups/{group}/export_relations"
     if not calls.send(token, "POST", path, {"batched": True}).is_served:
         return None
     found: dict[str, int] = {}
+    unfinished: dict[str, None] = {}
 
     def ended() -> Entry | None:
         entries = [entry for entry in records_of(calls.get(token, f"{path}/status").body) if entry.get("relation")]
         finished = (entry for entry in entries if entry.get("status") == _FINISHED)
         found.update({str(entry["relation"]): _objects_of(entry) for entry in finished})
+        unfinished.update(dict.fromkeys(str(entry["relation"]) for entry in entries))
         return found if found and all(entry.get("status") in _ENDED for entry in entries) else None
 
     calls.until(ended)  # some relations may never end
-    return found or None
+    return {**unfinished, **found} if found else None
 
 
 def _objects_of(entry: Entry) -> int:

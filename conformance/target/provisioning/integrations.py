@@ -237,7 +237,11 @@ def fixtures_from(found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 #: By feature, the flag of an event, or the parameter, that no integration of a target need have.
-_EVENTS_OF_SOME = {"group_mention_events": "group_mentions_events", "incident_events": "incidents_events"}
+_EVENTS_OF_SOME = {
+    "group_mention_events": "group_mentions_events",
+    "incident_events": "incidents_events",
+    "vulnerability_events": "vulnerability_events",
+}
 _PARAMETERS_OF_SOME = {
     "integration_branches": "restrict_to_branch",
     "integration_broken_pipelines": "notify_only_broken_pipelines",

@@ -64,13 +64,15 @@ def _actors(world: World, hide: Hide) -> Data:
 def exported_relation(world: World) -> tuple[str, Sequence[str]] | None:
     """Return the relation whose files are looked into, and what they hold; None if an export shows none with objects.
 
-    If nobody saw an export, it is the first of which the group has any.
+    If nobody saw an export, or if only this relation did not finish, it is the first of which the group has any.
     """
     made = {name: titles for name, titles in (("labels", world.labels), ("milestones", world.milestones)) if titles}
     seen = world.exported
-    fitting = (name for name in made if seen is None or name in seen)
-    most = max(sorted(seen), key=seen.__getitem__) if seen and any(seen.values()) else None
-    relation = next(fitting, most)
+    finished = {name: number for name, number in (seen or {}).items() if number is not None}
+    fitting = (name for name in made if seen is None or name in finished)
+    most = max(sorted(finished), key=finished.__getitem__) if any(finished.values()) else None
+    unfinished = next((name for name in made if seen and name in seen), None)
+    relation = next(fitting, most or unfinished)
     return (relation, sorted(made.get(relation, ()))) if relation else None
 
 

@@ -64,8 +64,9 @@ class World:
     labels: list[str] = field(default_factory=list)
     inner_labels: list[str] = field(default_factory=list)
     milestones: list[str] = field(default_factory=list)
-    exported: Mapping[str, int] | None = None
-    """How many objects each relation in a finished export of the export group has; None if nobody saw one."""
+    exported: Mapping[str, int | None] | None = None
+    """How many objects each relation in an export of the export group has, or that it did not finish; None if none did.
+    """
     completions: dict[str, str] = field(default_factory=dict)
     """By fixture, the path of the project whose code completion is in the state that the fixture needs."""
     rules_shown: dict[str, bool] = field(default_factory=dict)
