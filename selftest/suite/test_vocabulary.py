@@ -243,9 +243,9 @@ def test_of_a_state_that_changed_what_differs_is_shown_however_long_it_is(
 
 def test_true_is_not_one(maintainer: Any) -> None:
     """JSON distinguishes truth values from numbers; Python's `==` does not."""
-    caller = maintainer(200, {"inbound_enabled": 1, "outbound_enabled": False})
+    caller = maintainer(200, {"inbound_enabled": True, "beyond_the_text": 1})
     with pytest.raises(Violation):
-        caller.get(SCOPE).must_hold(inbound_enabled=True)
+        caller.get(SCOPE).must_hold(beyond_the_text=True)
 
 
 @pytest.mark.parametrize("text", [b'{"id": 7.0}', b'{"id": 7e0}'])
