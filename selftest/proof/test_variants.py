@@ -96,11 +96,23 @@ def changes(variant: Variant) -> dict[str, object]:
     return {name: value for name, value in asdict(variant.choices).items() if value != own[name]}
 
 
-def test_a_state_may_show_a_rule_of_the_project_and_its_copy_under_one_number() -> None:
-    meant = ("rules-of-both-levels-count", "first-rule-brings-others")
-    (both,) = runs_of([together([variant for variant in VARIANTS if variant.name in meant])], "17.7")
-    (run,) = run_each((both,), *WITHOUT_DRAWN, "--requirement=merge-request-approvals.rules.create.in-state")
-    assert run.is_clean, run
+@pytest.mark.parametrize(
+    ("meant", "version", "requirement"),
+    [
+        # A state may show a rule of the project and its copy under one number.
+        (
+            ("rules-of-both-levels-count", "first-rule-brings-others"),
+            VERSION,
+            "merge-request-approvals.rules.create.in-state",
+        ),
+        # A list without pages refuses to be asked for one, and whoever may not read it is refused otherwise.
+        (("maintainers-only", "documented-parameters-only"), "12.3", "group-approval-rules.list"),
+    ],
+)
+def test_what_is_legal_alone_is_legal_together(meant: tuple[str, str], version: str, requirement: str) -> None:
+    (both,) = runs_of([together([variant for variant in VARIANTS if variant.name in meant])], version)
+    (run,) = run_each((replace(both, is_told=version == VERSION),), *WITHOUT_DRAWN, f"--requirement={requirement}")
+    assert (run.alarms, run.broken) == ((), ())
 
 
 def test_a_choice_that_the_text_rules_out_raises_an_alarm() -> None:

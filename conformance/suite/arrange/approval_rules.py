@@ -98,7 +98,7 @@ def administrator_of(owner: Caller, group: Fixture) -> Caller:
         seen.add((owner.name, rules))
         return owner
     if "admin" not in run.profile.actors:
-        if first_page(owner, rules).status not in _OF_ROLES:
+        if owner.get(rules).status not in _OF_ROLES:
             return owner
         detail = "the owner of the group is refused, and who else may be an administrator of it is not in the profile"
         raise Unmet(Reason.PREREQUISITE_MISSING, f"{detail}: name an administrator of the installation as admin")
@@ -155,8 +155,8 @@ def other_administrators(administrator: Caller, rules: Path) -> list[Caller]:
 
 
 def is_listed(caller: Caller, rules: Path) -> bool:
-    """Tell whether a caller may read a list of rules."""
-    return not first_page(caller, rules).exchange.is_refusal
+    """Tell whether a caller may read a list of rules; an old one has no pages, and may refuse to be asked for one."""
+    return not first_page(caller, rules).exchange.is_refusal or not caller.get(rules).exchange.is_refusal
 
 
 @contextmanager
