@@ -81,7 +81,12 @@ class ResponseValidator:
         return value if schema is None or status is None else schema.meant(status, exchange.body, value)
 
     def _schema(self, operation: Operation, exchange: Exchange) -> ResponseSchema | None:
-        response = operation.response_to(exchange.status or 0)
+        """Return the schema of an answer; that of the operation's success where another success was answered.
+
+        Only the status is wrong then, which its own requirement tells.
+        """
+        stated = operation.response_to(exchange.status or 0)
+        response = stated or (operation.success if exchange.is_success else None)
         if response is None or _is_streamed(operation, exchange):
             return None
         key = (operation.id, response.status)

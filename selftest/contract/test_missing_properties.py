@@ -24,8 +24,11 @@ _STATUS, _ALLOWLIST = "/projects/1/merge_requests/1/approvals", "/projects/1/job
         (_ALLOWLIST, [{"id": 1}], "/0/namespace", "job-token-scope.project-entry.namespace"),
     ],
 )
-def test_what_is_missing_is_reported_as_what_it_violates(path: str, body: Any, place: str, requirement: str) -> None:
-    exchange = Exchange(Call(Actor("owner", "a"), "GET", path), 200, {}, json.dumps(body).encode(), 0)
+@pytest.mark.parametrize("status", [200, 202], ids=["the stated status", "another success"])
+def test_what_is_missing_is_reported_as_what_it_violates(
+    path: str, body: Any, place: str, requirement: str, status: int
+) -> None:
+    exchange = Exchange(Call(Actor("owner", "a"), "GET", path), status, {}, json.dumps(body).encode(), 0)
     found = {finding.place: finding.requirement for finding in _VALIDATOR.findings(exchange) if not finding.holds}
     assert found[place] == requirement
 
