@@ -481,8 +481,7 @@ def must_default(
     what was not sent, if it shows the value that is sent.
     """
     slug, least = slug_of(integration), without(least_settings(integration), name)
-    project = current_run().profile.first("project")
-    older = older_path(caller, project) if project else None
+    older = older_path(caller, project) if (project := current_run().profile.first("project")) else None
     with borrowed(caller, path, integration):
         seen: list[Any] = []
         for is_again in (False, True):
@@ -490,8 +489,7 @@ def must_default(
                 caller.put(path / slug, {**least, name: other})
                 seen = seen or shown(caller, path, slug, name)
                 given_disabled(caller, path, integration)
-            by_name = Path((is_again and older) or path)
-            caller.follow(caller.put(by_name / slug, least)).given_served()
+            caller.follow(caller.put(Path((is_again and older) or path) / slug, least)).given_served()
             caller.whole_list(path).the(slug=slug)
             found = shown(caller, path, slug, name)
             seen += found
