@@ -79,7 +79,7 @@ class ResponseSchema:
         return self._remembered(body) if len(body) <= _LARGEST_REMEMBERED else self._look(body)
 
     def meant(self, status: int, body: bytes, value: Any) -> Any:
-        """Return the value of a body with its numbers and flags as they were meant; as it is if the body is right."""
+        """Return the value of a body; what has another type in it is read as it was meant."""
         is_right = all(finding.holds for finding in self.seen(status, body).findings)
         return value if is_right or self.response.schema is None else meant([self._root], value)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, lru_cache
 from http import HTTPStatus
@@ -71,14 +72,20 @@ class ResponseValidator:
         return replace(found, unrecognisable=silence) if silence else found
 
     def meant(self, exchange: Exchange) -> Any:
-        """Return the JSON of a served answer with its numbers and flags as they were meant, such as 2 for "2".
+        """Return the JSON of an answer; what has another type is read as it was meant, such as "2" as 2.
 
-        Their types are judged by `seen`. Raise ValueError or RecursionError as `parsed` does.
+        Types are judged by `seen`. Raise ValueError or RecursionError as `parsed` does.
         """
         value, status = parsed(exchange.body), exchange.status
         operation = self.operation_of(exchange.call.method, exchange.call.path)
         schema = self._schema(operation, exchange) if operation is not None else None
         return value if schema is None or status is None else schema.meant(status, exchange.body, value)
+
+    def meant_if_served(self, exchange: Exchange) -> Any:
+        """Return the same; None when nobody was served, or when it is no JSON."""
+        with suppress(ValueError, RecursionError):
+            return self.meant(exchange) if exchange.is_success else None
+        return None
 
     def _schema(self, operation: Operation, exchange: Exchange) -> ResponseSchema | None:
         """Return the schema of an answer; that of the operation's success where another success was answered.

@@ -91,10 +91,7 @@ class ShownRecords:
 
     def _records(self, exchange: Exchange, *, are_listed: bool) -> list[dict[str, Any]]:
         """Return the records of an answer; none if it is a list where only one record can exist."""
-        try:
-            found = self._validator.meant(exchange)
-        except (ValueError, RecursionError):
-            return []
+        found = self._validator.meant_if_served(exchange)
         return records_of(found) if are_listed or not isinstance(found, list) else []
 
 

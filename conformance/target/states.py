@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from http import HTTPStatus
@@ -158,9 +157,7 @@ class States:
 
     def _json(self, exchange: Exchange) -> Any:
         """Return what a read shows, as values that the service takes: one that shows 1 for true may refuse 1."""
-        with suppress(ValueError, RecursionError):
-            return self._validator.meant(exchange) if exchange.status == HTTPStatus.OK else None
-        return None
+        return self._validator.meant_if_served(exchange) if exchange.status == HTTPStatus.OK else None
 
     def _state(self, actor: Actor, thing: Thing, body: Any) -> Values | None:
         part = thing.part

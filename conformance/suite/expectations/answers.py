@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from secrets import token_hex
@@ -94,9 +93,7 @@ class Answer:
     @property
     def json_if_any(self) -> Any:
         """The body as JSON; None when nobody was served, or when it is no JSON."""
-        with suppress(ValueError, RecursionError):
-            return current_run().validator.meant(self.exchange) if self.exchange.is_success else None
-        return None
+        return current_run().validator.meant_if_served(self.exchange)
 
     def must_be(self, *statuses: int) -> Self:
         """Expect one of these status codes."""
