@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from conformance.proof.faults import Apply
     from conformance.reference import Service
+    from conformance.reference.areas.integrations import Integration
     from conformance.reference.http import Request
 
 _PARAMETERS = {
@@ -454,13 +455,18 @@ def comments_are_off_when_commits_are(service: Service) -> None:
     )
 
 
+def _is_set_up(before: Integration | None) -> bool:
+    """Tell whether an integration has settings: one that was disabled has none, and may still be known."""
+    return before is not None and bool(before.values)
+
+
 @fault("integrations.parameters.active.default")
 def an_issue_tracker_needs_to_be_told_whether_it_is_active(service):
     """An issue tracker that was not set up before can be set up only with active."""
     becomes_active = service.integrations.becomes_active
 
     def required(kind, before, wanted):
-        if kind.switchable and before is None and wanted is None:
+        if kind.switchable and wanted is None and not _is_set_up(before):
             raise InvalidError("active is missing", parameter="active")
         return becomes_active(kind, before, wanted)
 
@@ -470,6 +476,11 @@ def an_issue_tracker_needs_to_be_told_whether_it_is_active(service):
 @fault("integrations.parameters.active.default")
 def setting_up_an_issue_tracker_without_active_breaks(service):
     """Setting up a new issue tracker without active causes a server error."""
-    service.integrations.becomes_active = lambda kind, before, wanted: (
-        wanted if wanted is not None else not kind.switchable or before.active
-    )
+    becomes_active = service.integrations.becomes_active
+
+    def crashing(kind, before, wanted):
+        if kind.switchable and wanted is None and not _is_set_up(before):
+            raise RuntimeError("nothing says whether it is active")
+        return becomes_active(kind, before, wanted)
+
+    service.integrations.becomes_active = crashing

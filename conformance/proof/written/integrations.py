@@ -249,17 +249,12 @@ def an_unknown_one_is_set_up(service):
 @fault("integrations.unknown-slug.setting-up")
 def an_unknown_one_sets_up_another(service):
     """Setting up an unknown integration sets up another one."""
-    kind = service.integrations.kind
 
-    def any_kind(slug):
-        try:
-            return kind(slug)
-        except Exception:
-            project = service.identities.projects[service.world.one("project").id]
-            service.integrations.keep(project, integration_catalogue.CATALOGUE["github"], {}, active=True)
-            raise
+    def set_up_another(request, _response):
+        if request.path["slug"] not in integration_catalogue.CATALOGUE:
+            service.integrations.keep(request.project, integration_catalogue.CATALOGUE["github"], {}, active=True)
 
-    service.integrations.kind = any_kind
+    answered(service, "PUT", "/:slug", set_up_another, when=lambda response: response.status == 404)
 
 
 @fault("integrations.unknown-slug.disabling")
