@@ -1,4 +1,4 @@
-"""Services that write numbers, flags and empty lists as values of another type."""
+"""Services that write numbers, flags and empty lists as values of another type, or leave empty values out."""
 
 from __future__ import annotations
 
@@ -31,6 +31,16 @@ def numbers_are_texts(service: Service) -> None:
     service.transformers.append(
         lambda _, __, answer: replaced(answer, lambda value: str(value) if type(value) is int else value)
     )
+
+
+def what_is_empty_is_left_out(service: Service) -> None:
+    service.transformers.append(lambda _, __, answer: replaced(answer, without_empty_ones))
+
+
+def without_empty_ones(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {name: inner for name, inner in value.items() if inner not in (None, False, 0, "", [], {})}
 
 
 def flags_are_numbers(service: Service) -> None:

@@ -292,13 +292,23 @@ class _Restoring:
             return "no operation brings it back"
         if thing.restored.remove is None:  # each new entry would stay
             return "the service took it away itself, and no operation does"
-        return self._write(thing, by, thing.restored.add, self._whole(thing, key, values), key)
+        return self._write(thing, by, thing.restored.add, self._required(thing) | self._whole(thing, key, values), key)
+
+    def _required(self, thing: Thing) -> dict[str, Any]:
+        """Return zero for each number that a creation requires: a service may leave zeros out of what it shows."""
+        operation = self._states.operation(thing.restored.add or "")
+        return {
+            entry.name: 0
+            for entry in (operation.parameters if operation else ())
+            if entry.required and entry.place == "body" and entry.schema.get("type") == "integer"
+        }
 
     def _change(self, thing: Thing, by: str, key: Any, was: dict[str, Any], now: dict[str, Any]) -> str | None:
         restored = thing.restored
         name = restored.set or restored.change
         if name is None:
             return "no operation changes it"
+        was = {**was, **_left_out(was, now)}
         sent = {parameter: value for parameter, value in was.items() if now.get(parameter) != value}
         if restored.read_each is not None:
             sent = self._whole(thing, key, was)
@@ -329,7 +339,16 @@ def _differing(was: Values, now: Values) -> list[Any]:
 
 
 def _is(now: dict[str, Any], was: dict[str, Any]) -> bool:
-    return all(now.get(parameter) == value for parameter, value in was.items())
+    return not _left_out(was, now) and all(now.get(parameter) == value for parameter, value in was.items())
+
+
+def _left_out(was: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    """Return what was false, zero or empty, as far as that shows: it was left out before, and is there now.
+
+    Of texts nobody can tell, because a ledger does not keep those that contain a secret.
+    """
+    come = {name: value for name, value in now.items() if name not in was and value}
+    return {name: type(value)() for name, value in come.items() if isinstance(value, bool | int | list)}
 
 
 def _name_in(thing: Thing, values: dict[str, Any]) -> str:
