@@ -65,14 +65,14 @@ def relations_without_objects_cannot_be_asked_for(service: Service) -> None:
 
 
 @fault("group-relations-export.status.filtered")
-def a_relation_in_batches_is_the_first_one(service: Service) -> None:
-    """While relations are in batches, the status of any of them is that of the first one."""
+def any_relation_in_batches_is_the_labels(service: Service) -> None:
+    """While relations are in batches, the status of any of them is that of the labels."""
     area = service.group_relations_export
 
     def alter(request: Request, response: Any) -> None:
         if _asked_for(request) is not None:
-            first = next((export for export in area.all_of(request.group) if export.batched), None)
-            response.content = [area.present(first)] if first else response.content
+            labels = area.exports.get((request.group.id, "labels"))
+            response.content = [area.present(labels)] if labels and labels.batched else response.content
 
     altering(service, STATUS, alter)
 
