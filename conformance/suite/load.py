@@ -13,7 +13,7 @@ from conformance.suite.context import NotTested, current_run, current_test
 from conformance.suite.expectations import Answer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from conformance.suite.expectations import Caller
 
@@ -25,6 +25,8 @@ ROUNDS = 3
 _TURNS = 4
 _AT_ONCE = 16
 _LONGEST_START = 10  # seconds until all threads are there
+#: What a service may answer to a call only because another one is being made.
+_COLLISIONS = frozenset({HTTPStatus.CONFLICT, HTTPStatus.LOCKED})
 
 #: Waits for time to pass. A test that serves the target and controls its clock replaces this.
 let_pass: Callable[[float], None] = time.sleep
@@ -52,23 +54,30 @@ def send_load(
 def at_once(*acts: Callable[[], T]) -> list[T]:
     """Do several things at the same moment, each in its own thread, and return the results.
 
-    A service may answer 409 to one that collides with another. That one is repeated once afterwards, alone: a refusal
-    because of the moment shows nothing. So is one of several calls whose last one got 409. Raise NotTested when the
-    operator allows only one call at a time.
+    A service may answer 409 or 423 to one that collides with another. That one is repeated once afterwards, alone: a
+    refusal because of the moment shows nothing. So is one of several calls whose last one collided. Raise NotTested
+    when the operator allows only one call at a time.
     """
+    return _repeated_alone(acts, _together(*acts))
+
+
+def _together(*acts: Callable[[], T]) -> list[T]:
     start = Barrier(len(acts))
 
     def act(one: Callable[[], T]) -> T:
         start.wait(_LONGEST_START)
         return one()
 
-    results = _in_threads(*(partial(act, one) for one in acts))
-    return [one() if _is_conflict(result) else result for one, result in zip(acts, results, strict=True)]
+    return _in_threads(*(partial(act, one) for one in acts))
 
 
-def _is_conflict(result: object) -> bool:
+def _repeated_alone(acts: Iterable[Callable[[], T]], results: list[T]) -> list[T]:
+    return [act() if _has_collided(result) else result for act, result in zip(acts, results, strict=True)]
+
+
+def _has_collided(result: object) -> bool:
     last = result[-1] if isinstance(result, list) and result else result
-    return isinstance(last, Answer) and last.status == HTTPStatus.CONFLICT
+    return isinstance(last, Answer) and last.status in _COLLISIONS
 
 
 def in_turns(*acts: Callable[[], T]) -> Iterator[list[T]]:
@@ -82,10 +91,11 @@ def in_turns(*acts: Callable[[], T]) -> Iterator[list[T]]:
         yield [found[place] for place in range(len(acts))]
 
 
-def over_and_over(again: Callable[[], T], *, during: Callable[[], list[T]]) -> list[T]:
-    """Do `again` at least once, and repeat it until `during`, which begins with the first, ends; return the results.
+def over_and_over(again: Callable[[], T], *, during: Sequence[Callable[[], T]]) -> list[T]:
+    """Do `again` over and over while the acts of `during` are done at the same moment; return the results of both.
 
-    If two acts only begin together, one may have ended before the other has reached the target. Raise NotTested when
+    If two acts only begin together, one may have ended before the other has reached the target. What collided is
+    repeated alone when all have ended, as `at_once` does; of `again`, only if it was the last one. Raise NotTested when
     the operator allows only one call at a time.
     """
     begun, ended = Event(), Event()
@@ -100,11 +110,13 @@ def over_and_over(again: Callable[[], T], *, during: Callable[[], list[T]]) -> l
     def once() -> list[T]:
         begun.wait(_LONGEST_START)
         try:
-            return during()
+            return _together(*during)
         finally:
             ended.set()
 
-    return [result for results in _in_threads(repeated, once) for result in results]
+    (*earlier, last), results = _in_threads(repeated, once)
+    served = [result for result in earlier if not _has_collided(result)]
+    return [*served, *_repeated_alone([again, *during], [last, *results])]
 
 
 def _in_threads(*acts: Callable[[], T]) -> list[T]:

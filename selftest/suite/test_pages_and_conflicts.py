@@ -12,10 +12,11 @@ import pytest
 
 from conformance.proof.tampering import handling
 from conformance.proof.variants.running import WITHOUT_DRAWN, VariantRun, run_each
+from conformance.proof.variants.statuses import refuses_changes_that_collide
 from conformance.reference import EmbeddedServer
 from conformance.reference.choices import Choices, OutOfRange, Repeat
 from conformance.suite.expectations import Caller, Path
-from conformance.suite.load import at_once
+from conformance.suite.load import at_once, over_and_over
 from conformance.target import load_profile
 from conformance.target.embedded import prepared_service
 from selftest.conftest import in_a_test
@@ -172,6 +173,34 @@ def test_a_write_refused_because_of_a_concurrent_one_is_repeated(
         sent.clear()
         _, several = at_once(lambda: [owner.get(path)], lambda: [owner.get(path), refused_once()])
     assert ([one.status for one in several], len(sent)) == ([200, 200], 2)
+
+
+@pytest.mark.parametrize("status", [HTTPStatus.CONFLICT, HTTPStatus.LOCKED])
+def test_what_collided_during_many_calls_is_repeated_after_them(
+    status: HTTPStatus, reference: tuple[Service, str], write_profile: Callable[..., File]
+) -> None:
+    with in_a_test(load_profile(write_profile(*reference))) as test:
+        owner, calls = Caller(test.run, test.run.profile.actors["owner"]), []
+        read = owner.get(Path("/version"))
+
+        def colliding(name: str) -> Any:
+            calls.append(name)
+            # The deletion is refused as long as somebody changes something, and so is the first change.
+            is_first = calls.count(name) == 1
+            return replace(read, exchange=replace(read.exchange, status=status)) if is_first else read
+
+        found = over_and_over(partial(colliding, "change"), during=[partial(colliding, "deletion")])
+    assert {answer.status for answer in found} == {200}
+    assert calls.count("deletion") == 2
+
+
+@pytest.mark.usefixtures("inside_this_process")
+def test_a_service_that_refuses_what_collides_leaves_nothing_open() -> None:
+    run = VariantRun("colliding", "17.7", alterations=(refuses_changes_that_collide,))
+    selection = "at_once and not limits or deleted_while or while_another_one_is_changed"
+    areas = [f"--area={area}" for area in ("project-approval-rules", "merge-request-approvals", "approval-settings")]
+    (found,) = run_each([run], *WITHOUT_DRAWN, *areas, "-k", selection)
+    assert (found.alarms, found.gaps) == ((), ())
 
 
 def conflicting(owner: Caller, profile: Any) -> Any:

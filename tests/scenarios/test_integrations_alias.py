@@ -254,16 +254,17 @@ def test_what_is_done_by_the_older_name_shows_by_the_newer_one(
     with borrowed(maintainer, path, integration):
         flags = [flag, *switched(maintainer, path, integration)]
         with verifies("integrations.alias.set-up-shows"):
-            for wanted in (True, False, True):
+            by_path = named_otherwise(older, project, maintainer)
+            for wanted, way in ((True, older), (False, by_path), (True, older)):
                 sent = dict.fromkeys(flags, wanted)
-                through(maintainer, "PUT", older / slug, json={**settings, **sent}).given_served()
+                through(maintainer, "PUT", way / slug, json={**settings, **sent}).given_served()
                 maintainer.whole_list(path).must_contain(slug=slug, **sent)
                 # In a list that shows what was sent at first, each flag was on; in one of defaults, some are off.
                 at = named_otherwise(path, project, maintainer) if wanted else older
                 must_have_flags(maintainer, at, slug, sent)
         texts = [value, f"{value}-again"]
         other = caller_named("owner") if is_known("owner") else maintainer
-        ways = dict.fromkeys((older, named_otherwise(older, project, maintainer)))
+        ways = dict.fromkeys((older, by_path))
         for one, text, who in zip(ways, texts, (maintainer, other), strict=False):
             anew = {name: text} if name and isinstance(value, str) else {}
             through(maintainer, "PUT", one / slug, json={**settings, **sent, **anew}).given_served()

@@ -316,7 +316,7 @@ def scope_of(caller: Caller, project: Fixture) -> dict[str, object]:
 def both_add(caller: Caller, lists: Allowlist, one: tuple[Fixture, Fixture], other: tuple[Fixture, Fixture]) -> bool:
     """Add a target to the list of each of two projects, and tell whether both were served.
 
-    Expect that the first stays on its list when the second is added to the other one.
+    Expect both on their lists, by the numbers and by the paths of the projects, whatever was added to the other one.
     """
     (first, target), (second, another) = one, other
     is_served = caller.post(lists.of(first), lists.body(target.id)).is_served
@@ -326,6 +326,9 @@ def both_add(caller: Caller, lists: Allowlist, one: tuple[Fixture, Fixture], oth
     with verifies("job-token-scope.allowlists.belong-to-their-project", go_on=True):
         given(bool(listed.having(id=target.id)), "the list does not show what was added")
         caller.list(lists.of(first)).must_contain(id=target.id)
+        given(bool(caller.list(lists.of(second)).having(id=another.id)), "the other list does not show what was added")
+        for project, added in (one, other):
+            caller.list(named_otherwise(lists.of(project), project, caller)).must_contain(id=added.id)
     return True
 
 

@@ -41,6 +41,7 @@ from conformance.suite.expectations import (
     given,
     left_to_others,
     must,
+    named_otherwise,
     observe,
     project_path,
     unchanged,
@@ -67,20 +68,20 @@ def shown_in(answer: Answer) -> list[int]:
 def test_the_status_describes_the_merge_request_of_its_path(
     maintainer: Caller, project: Fixture, merge_request: Fixture
 ) -> None:
-    """So does that of one whose project lies in a group inside others, if it may be read."""
+    """By its number and by its path; so does that of one in a group inside others, if it may be read."""
     path = merge_request_path(project, merge_request)
     answer = maintainer.get(path / "approvals").given_served()
+    by_path = maintainer.get(named_otherwise(path / "approvals", project, maintainer))
+    known = {} if merge_request.get("id") is None else {"id": merge_request.id}
     with verifies("merge-request-approvals.status.describes-its-merge-request", go_on=True):
-        answer.must_hold(iid=merge_request["iid"], project_id=project.id)
-        if merge_request.get("id") is not None:
-            answer.must_hold(id=merge_request.id)
+        for shown in (answer, by_path):
+            shown.must_hold(iid=merge_request["iid"], project_id=project.id, **known)
     with verifies("merge-request-approvals.status.created-before-updated", go_on=True):
         times = {name: answer.json.get(name) for name in ("created_at", "updated_at")}
         later = is_later(*times.values())
         given(later is not None, f"{times} are no two moments")
         must(not later, "created_at not after updated_at", f"{times}", answer.exchange)
-    nested = current_run().profile.first("nested_merge_request")
-    if nested is not None:
+    if (nested := current_run().profile.first("nested_merge_request")) is not None:
         place = {"project_id": nested.get("project_id"), "iid": nested.get("iid")}
         there = maintainer.get(Path("/projects/{project_id}/merge_requests/{iid}/approvals".format(**place)))
         if there.is_served:

@@ -463,6 +463,9 @@ def test_an_update_may_remove_the_groups_that_its_caller_cannot_see(
     )
     known = owner.read(merge_request_rules / rule["id"])
     given(hidden_group.id in approvers_named(known)[1], "the owner does not see the group")
+    # What the owner sees must not be kept for the maintainer.
+    owner.list(merge_request_rules)
+    owner.get(Path(merge_request_rules.rpartition("/")[0]) / "approval_state")
     seen, listed = maintainer.read(merge_request_rules / rule["id"]), maintainer.list(merge_request_rules)
     given(hidden_group.id not in approvers_named(seen)[1], "the group is not hidden from the maintainer")
     with verifies("merge-request-approvals.rules.hidden-groups.are-announced", go_on=True):

@@ -13,6 +13,7 @@ from conformance.suite.arrange.reviews import (
     essences,
     fresh_name,
     merge_request_path,
+    must_become,
     must_leave_the_state,
     naming_only,
     state_of,
@@ -26,6 +27,7 @@ from conformance.suite.expectations import (
     given,
     left_to_others,
     must,
+    named_otherwise,
     observe,
     unchanged,
     verifies,
@@ -158,6 +160,24 @@ def test_a_rule_works_under_its_own_merge_request_only(
         maintainer.delete(other_merge_request_rules / rule["id"]).must_not_break()
         read.must_be_refused(beside=controls[0])
         updated.must_be_refused(beside=controls[1])
+
+
+def test_a_rule_of_the_other_merge_request_is_changed_and_deleted_by_the_path(
+    other_merge_request_rules: Path,
+    maintainer: Caller,
+    approver: Caller,
+    project: Fixture,
+) -> None:
+    """What is written by the path may be written to the first merge request, or nowhere."""
+    rules = other_merge_request_rules
+    rule, name = created(maintainer, rules, user_ids=[user_id(approver)]), fresh_name()
+    by_path, listed = named_otherwise(rules, project, maintainer), maintainer.list(rules)
+    with verifies("merge-request-approvals.rules.update.name", go_on=True):
+        maintainer.put(by_path / rule["id"], {**naming_only(approver), "name": name}).given_served()
+        must_become(lambda: essences(maintainer, rules).get(rule["id"], {}).get("name"), name.__eq__, f"name = {name}")
+    with verifies("merge-request-approvals.rules.delete.gone"):
+        maintainer.delete(by_path / rule["id"]).given_served()
+        maintainer.list(rules).must_not_contain(id=rule["id"], after=listed)
 
 
 def test_a_rule_works_under_no_merge_request_of_another_project(

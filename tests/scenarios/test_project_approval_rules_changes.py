@@ -254,7 +254,7 @@ def test_rules_are_deleted_while_another_one_is_changed(maintainer: Caller, owne
         return maintainer.put(project_rules / staying, body)
 
     with verifies("project-approval-rules.delete.at-once"):
-        deletions = partial(at_once, *(partial(owner.delete, project_rules / number) for number in going))
+        deletions = [partial(owner.delete, project_rules / number) for number in going]
         answers = over_and_over(change, during=deletions)
         # It stays even if it could no longer be changed.
         now = maintainer.list(project_rules).must_contain_once(id=staying)

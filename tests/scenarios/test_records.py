@@ -150,32 +150,34 @@ def test_whoever_is_named_is_named_whole(
     path = merge_request_path(project, merge_request)
     given_open(maintainer, path)
     rules = path / "approval_rules"
+    records = in_rules_of_groups(owner, group, user_ids=list(people))
     with rules_put_back(maintainer, rules), approvals_put_back(maintainer, path, approver, second_approver):
-        answers = [created(maintainer, place, user_ids=list(people)) for place in (project_rules, rules)]
+        records += [created(maintainer, place, user_ids=list(people)) for place in (project_rules, rules)]
         for caller in (approver, second_approver):
             caller.post(path / "approve").given_served()
-        status, state = status_of(maintainer, path), state_of(maintainer, path)
-        records = [*answers, *maintainer.list(project_rules).entries, *maintainer.list(rules).entries, *state["rules"]]
-    records += in_rules_of_groups(owner, group, user_ids=list(people))
-    users = [entry.get("user") for entry in status["approved_by"] if isinstance(entry, dict)]
+        records += [*maintainer.list(project_rules).entries, *maintainer.list(rules).entries]
+        state, status = state_of(maintainer, path), status_of(maintainer, path)
+        # Before anything is put back: the last calls are those that show it.
+        with verifies("records.user-reference.one-person"):
+            must_be_named_whole([*records, *state["rules"]], status["approved_by"], people)
+
+
+def must_be_named_whole(records: list[Rule], approved_by: list[Any], people: dict[int, str]) -> None:
+    """Expect the username of each of these people, and one name and address, wherever rules or a status name them."""
+    users = [entry.get("user") for entry in approved_by if isinstance(entry, dict)]
     for record in records:
         users += [user for name in ("users", "eligible_approvers", "approved_by") for user in record.get(name) or ()]
     shown = [user for user in users if isinstance(user, dict) and user.get("id") in people]
     given(len(shown) >= 2 * len(people), "hardly any list names the approvers")
-    with verifies("records.user-reference.one-person"):
-        names = {number: {user.get("name") for user in shown if user["id"] == number} for number in people}
-        for user in shown:
-            wanted = people[user["id"]]
-            must(
-                user.get("username") == wanted,
-                f"user {user['id']} as {wanted}",
-                f"username = {as_json(user.get('username'))}",
-            )
-        must(all(len(found) <= 1 for found in names.values()), "one name for each user", as_json(names))
-        # A reader sees only one address of a person, and two people do not share one.
-        pages = {number: {user.get("web_url") for user in shown if user["id"] == number} for number in people}
-        addresses = [address for found in pages.values() for address in found if isinstance(address, str)]
-        must(len(set(addresses)) == len(addresses), "no address of one user shown for another one", as_json(pages))
+    for user in shown:
+        wanted, username = people[user["id"]], as_json(user.get("username"))
+        must(user.get("username") == wanted, f"user {user['id']} as {wanted}", f"username = {username}")
+    names = {number: {user.get("name") for user in shown if user["id"] == number} for number in people}
+    must(all(len(found) <= 1 for found in names.values()), "one name for each user", as_json(names))
+    # A reader sees only one address of a person, and two people do not share one.
+    pages = {number: {user.get("web_url") for user in shown if user["id"] == number} for number in people}
+    addresses = [address for found in pages.values() for address in found if isinstance(address, str)]
+    must(len(set(addresses)) == len(addresses), "no address of one user shown for another one", as_json(pages))
 
 
 def in_rules_of_groups(owner: Caller, group: Fixture, **named: list[int]) -> list[Rule]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from conformance.proof.variants.variant import Variant, transform
 from conformance.reference.choices import Choices, ErrorShape, OutOfRange, Repeat
+from conformance.reference.errors import StatedError
 from conformance.reference.http import Request, Response
 from conformance.reference.routing import Route
 
@@ -21,6 +23,8 @@ _SUCCESS = range(200, 300)
 _UNSHOWN = ("/unapprove", "/reset_approvals", "/integrations/:slug", "/services/:slug")
 #: Short, because hundreds of calls are waited for.
 _ACCEPTED_SECONDS = 0.02
+#: How long a change takes, and others are refused.
+_CHANGE_SECONDS = 0.005
 #: Operations whose responses the text does not show, so they may be accepted first and done later.
 _ACCEPTED = (
     "PUT /projects/:id/merge_request_approval_setting",
@@ -112,9 +116,33 @@ def does_later_what_it_accepts(service: Service) -> None:
         service.routes.change(route.key, handler=(accepting if later else others)(route.handler))
 
 
+def refuses_changes_that_collide(service: Service) -> None:
+    """Refuse a change while another one to the same project or group is being made: 409 for POST, 423 otherwise."""
+    busy: set[tuple[str, str]] = set()
+
+    async def wait(request: Request) -> None:
+        if request.method == "GET" or "id" not in request.path:
+            return
+        place = request.route.path.split("/")[1], request.path["id"]
+        if place in busy:
+            raise StatedError(409 if request.method == "POST" else 423, "is being changed by somebody else")
+        busy.add(place)
+        try:
+            await asyncio.sleep(_CHANGE_SECONDS)
+        finally:
+            busy.discard(place)
+
+    service.interruption = wait
+
+
 _PLAIN = Choices()
 
 VARIANTS = (
+    Variant(
+        "changes-collide",
+        "Of two changes to one project or group at the same moment, the later one is refused: 409 or 423.",
+        alterations=(refuses_changes_that_collide,),
+    ),
     Variant(
         "hides-what-it-refuses",
         "Every refusal is a 404, as if nothing were there.",

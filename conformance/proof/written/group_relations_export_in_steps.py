@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import answering, around, breaking, handling, refusing
+from conformance.proof.tampering import altering, answering, around, breaking, handling, refusing
 from conformance.proof.written.group_relations_export import DOWNLOAD, STATUS
 from conformance.reference.errors import NotFoundError
 from conformance.reference.http import Response, ok
@@ -62,6 +62,19 @@ def relations_without_objects_cannot_be_asked_for(service: Service) -> None:
         return export is not None and not export.lines
 
     refusing(service, STATUS, is_empty, NotFoundError)
+
+
+@fault("group-relations-export.status.filtered")
+def any_relation_in_batches_is_the_labels(service: Service) -> None:
+    """While relations are in batches, the status of any of them is that of the labels."""
+    area = service.group_relations_export
+
+    def alter(request: Request, response: Any) -> None:
+        if _asked_for(request) is not None:
+            labels = area.exports.get((request.group.id, "labels"))
+            response.content = [area.present(labels)] if labels and labels.batched else response.content
+
+    altering(service, STATUS, alter)
 
 
 @fault("group-relations-export.status.filtered")

@@ -145,6 +145,24 @@ def flags_are_lost_at_a_set_up_by_the_older_name(service: Service) -> None:
     handling(service, f"PUT {OLDER}/:slug", make)
 
 
+@fault("integrations.alias.set-up-shows")
+def a_change_by_the_older_name_and_the_path_is_lost(service: Service) -> None:
+    """What is set up already and changed by the older name and the path of the project stays as it was."""
+
+    def make(handler: Any) -> Any:
+        def changing(request: Request) -> Any:
+            place = request.project.id, request.path["slug"]
+            before = service.integrations.known.get(place)
+            answer = handler(request)
+            if before is not None and before.active and not is_number(request, "id"):
+                service.integrations.known[place] = before
+            return answer
+
+        return changing
+
+    handling(service, f"PUT {OLDER}/:slug", make)
+
+
 def without_flags(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return what was sent without its event flags."""
     return {name: value for name, value in values.items() if not name.endswith(EVENTS)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import altering, handling
+from conformance.proof.tampering import altering, handling, is_number
 from conformance.proof.written.job_token_scope_in_steps import (
     LISTS,
     OTHER,
@@ -158,3 +158,21 @@ def removals_from_both_lists_overwrite_each_other(service: Service) -> None:
 
     for kind, _, _ in LISTS:
         handling(service, removal_from(kind), make(kind))
+
+
+@fault("job-token-scope.allowlists.belong-to-their-project")
+def lists_are_found_by_the_end_of_the_path(service: Service) -> None:
+    """By the path of a project, its list is that of the first project whose path ends alike."""
+
+    def make(handler: Any) -> Any:
+        def reading(request: Request) -> Any:
+            if not is_number(request, "id"):
+                end = request.project.full_path.rpartition("/")[2]
+                alike = (one for one in service.identities.projects.values() if one.full_path.endswith(f"/{end}"))
+                request.admit(request.caller, next(alike, request.project))
+            return handler(request)
+
+        return reading
+
+    for kind, _, _ in LISTS:
+        handling(service, f"GET {address_of(kind)}", make)

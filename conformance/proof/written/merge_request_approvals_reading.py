@@ -41,6 +41,17 @@ def status_of_another_project(service: Service) -> None:
 
 
 @fault("merge-request-approvals.status.describes-its-merge-request")
+def status_of_another_project_by_the_path(service: Service) -> None:
+    """The status names another project if it is read by the path of its own."""
+
+    def alter(request: Request, response: Response) -> None:
+        if not request.path["id"].isdigit():
+            response.content = {**response.content, "project_id": response.content["project_id"] + 1}
+
+    altering(service, f"GET {MERGE_REQUEST}/approvals", alter)
+
+
+@fault("merge-request-approvals.status.describes-its-merge-request")
 def status_with_id_for_iid(service: Service) -> None:
     """The status shows the id in place of the iid."""
 

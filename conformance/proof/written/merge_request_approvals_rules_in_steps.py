@@ -429,3 +429,20 @@ def one_of_two_new_rules_is_overwritten(service: Service) -> None:
     service.interruption = wait
     for key in _CREATIONS:
         handling(service, key, make)
+
+
+@fault("merge-request-approvals.rules.update.name")
+def a_change_by_the_path_is_lost_beside_the_first_merge_request(service: Service) -> None:
+    """By the path of the project, a change of a rule is made only in the first merge request; the answer shows it."""
+
+    def make(handler: Any) -> Any:
+        def changing(request: Request) -> Any:
+            before = dict(stored(service))
+            answer = handler(request)
+            if not is_number(request, "id") and request.path["merge_request_iid"] != "1":
+                stored(service).update(before)
+            return answer
+
+        return changing
+
+    handling(service, f"PUT {RULE}", make)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from conformance.reference.http import Request, Response
 
 NEWER, OLDER = "/projects/:id/integrations", "/projects/:id/services"
+MERGE_REQUEST = "/projects/:id/merge_requests/:merge_request_iid"
 
 
 def of_caller(request: Request) -> Any:
@@ -29,6 +30,10 @@ def of_caller(request: Request) -> Any:
 def of_form(request: Request) -> Any:
     """Remember for the number and for the path."""
     return request.path.get("id")
+
+
+def of_everybody(_: Request) -> None:
+    """Remember once for all."""
 
 
 def remembered(service: Service, key: str, whose: Callable[[Request], Any]) -> None:
@@ -75,7 +80,19 @@ def the_list_of_services_is_remembered_for_each_caller(service: Service) -> None
 @fault("merge-request-approvals.state.overwritten")
 def the_state_is_remembered_for_each_form_of_the_path(service: Service) -> None:
     """The approval state that was read by the path of the project is shown until something is changed by that path."""
-    remembered(service, "/projects/:id/merge_requests/:merge_request_iid/approval_state", of_form)
+    remembered(service, f"{MERGE_REQUEST}/approval_state", of_form)
+
+
+@fault("merge-request-approvals.rules.hidden-groups.are-announced")
+def the_state_is_remembered_for_all_callers(service: Service) -> None:
+    """The approval state is shown as whoever read it first may see it, until something is changed."""
+    remembered(service, f"{MERGE_REQUEST}/approval_state", of_everybody)
+
+
+@fault("merge-request-approvals.rules.hidden-groups.are-announced")
+def the_rules_of_a_merge_request_are_remembered_for_all_callers(service: Service) -> None:
+    """The list of rules is shown as whoever read it first may see it, until something is changed."""
+    remembered(service, f"{MERGE_REQUEST}/approval_rules", of_everybody)
 
 
 @fault("merge-request-approvals.state.rule.approved-by-have-approved")
