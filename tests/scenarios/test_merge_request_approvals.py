@@ -71,7 +71,7 @@ def test_the_status_describes_the_merge_request_of_its_path(
     """By its number and by its path; so does that of one in a group inside others, if it may be read."""
     path = merge_request_path(project, merge_request)
     answer = maintainer.get(path / "approvals").given_served()
-    by_path = maintainer.get(named_otherwise(path / "approvals", project, maintainer))
+    by_path = maintainer.get(named_otherwise(path / "approvals", project, maintainer)).given_served()
     known = {} if merge_request.get("id") is None else {"id": merge_request.id}
     with verifies("merge-request-approvals.status.describes-its-merge-request", go_on=True):
         for shown in (answer, by_path):
