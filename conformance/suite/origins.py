@@ -30,8 +30,8 @@ _EXPECTED = (
     "events",
 )
 _INTEGRATIONS = ("integrations", "services")
-#: Values that are sent because the profile gives them, and that may be refused for that reason -> the parts of the paths
-#: to which they are sent: the same words elsewhere are not of the profile.
+#: Values that are sent because the profile gives them, and that may be refused for that reason -> parts of the paths to
+#: which they are sent: the same words elsewhere are not of the profile.
 _SENT: Mapping[str, tuple[str, ...]] = {
     "relation": ("export_relations",),
     "sha": ("approve",),

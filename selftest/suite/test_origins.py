@@ -75,7 +75,9 @@ def test_an_expectation_based_only_on_the_specification_names_nothing(profile: P
     assert Origins().behind(profile, Violation(expected, "something else")) is None
 
 
-@pytest.mark.parametrize(("path", "is_named"), [("/projects/1/integrations/chat", True), ("/projects/1/approvals", False)])
+@pytest.mark.parametrize(
+    ("path", "is_named"), [("/projects/1/integrations/chat", True), ("/groups/1/approvals", False)]
+)
 def test_a_sent_value_is_of_the_profile_only_where_the_profile_is_sent(path: str, *, is_named: bool) -> None:
     """The same word may stand in a body that the suite made up."""
     fixtures = {"integrations": [{"slug": "chat", "settings": {"project": "conformance"}}]}
