@@ -6,7 +6,7 @@ import re
 import threading
 import time
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from http.cookiejar import CookieJar
 from operator import attrgetter
@@ -88,6 +88,14 @@ class RequestsSpentError(Exception):
     """A call may not be sent, for example because it exceeds the number of requests that the operator allows."""
 
 
+@dataclass
+class Anywhere:
+    """What a path gets that no service has, as far as it was asked."""
+
+    look: tuple[int | None, str, bytes] | None = None
+    """The look of a page, or of a redirect; None if such paths are refused."""
+
+
 class Client(AbstractContextManager["Client"]):
     """Sends calls to one target.
 
@@ -131,6 +139,7 @@ class Client(AbstractContextManager["Client"]):
             else paced_with._circuit_breaker  # noqa: SLF001 - of this class
         )
         self._front = Front(attrgetter("label"))
+        self.anywhere: Anywhere = Anywhere() if paced_with is None else paced_with.anywhere
         self._gone: str | None = None
         self._asking = threading.Lock()
         self._wanting_quiet = threading.Lock()
@@ -315,6 +324,8 @@ class Client(AbstractContextManager["Client"]):
 
     def _seen(self, call: Call) -> Exchange:
         exchange = self._front.judged(self._sent(call), self._sent)
+        if self.anywhere.look is not None and exchange.look == self.anywhere.look:
+            exchange = replace(exchange, is_as_anywhere=True)
         self.retries.see(exchange)
         return exchange
 

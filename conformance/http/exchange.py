@@ -28,6 +28,7 @@ _SPEAKS_OF_READING_ONLY = re.compile(rb"read-only (instance|mode)|maintenance mo
 _BEYOND_HTTP = 520
 
 _NUMBER = re.compile("[0-9]+")
+_TITLE = re.compile(rb"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 
 #: A parameter with a tuple of values is sent once for each.
 Query = Mapping[str, str | int | bool | tuple[str, ...] | None]
@@ -140,6 +141,10 @@ class Exchange:
     is_in_place_of_service: bool = False
     """Whether all calls get this answer, also calls that were served before: then it does not come from the service."""
 
+    is_as_anywhere: bool = False
+    """Whether any path gets this page, or this redirect: a front-end answers so, or a login, where the service has
+    nothing."""
+
     @classmethod
     def unanswered(cls, call: Call, problem: str, seconds: float, trouble: Trouble) -> Exchange:
         """Return the exchange of a call without an answer, with the reason."""
@@ -227,11 +232,12 @@ class Exchange:
     def may_be_of_gateway(self) -> bool:
         """Whether this is an HTML page instead of data, with any other 5xx or with a success; or a read without data.
 
-        It may be a gateway's page about maintenance or a login, or a page of the service's own framework.
+        It may be a gateway's page about maintenance or a login, or a page of the service's own framework. What any
+        path gets is no accident.
         """
         if self.is_blank:
             return not self.call.is_elsewhere
-        if not self.is_page or self.call.is_elsewhere or self.is_of_gateway:
+        if not self.is_page or self.call.is_elsewhere or self.is_of_gateway or self.is_as_anywhere:
             return False
         is_error = self.status is not None and self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
         return is_error or (self.is_success and bool(self.body.strip()))
@@ -249,6 +255,22 @@ class Exchange:
         if not is_data or is_told or not self.is_success or self.status == HTTPStatus.NO_CONTENT:
             return False
         return is_cut(self.body)
+
+    @property
+    def look(self) -> tuple[int | None, str, bytes] | None:
+        """What is alike in a page, or a redirect, for each path: status, place and title. None for all other answers.
+
+        An error page says by its status what it means, and is none of these.
+        """
+        if not (self.is_redirect or (self.is_success and self.is_page)):
+            return None
+        title = _TITLE.search(self.body)
+        return self.status, self.headers.get("location", "").partition("?")[0], title[1] if title else self.body
+
+    @property
+    def is_not_there(self) -> bool:
+        """Whether this says that there is no such path or method, or nothing of what the path names."""
+        return self.status in NOT_THERE or self.is_as_anywhere
 
     @property
     def is_redirect(self) -> bool:

@@ -249,12 +249,15 @@ class Facts:
     def failed(self) -> tuple[RequirementVerdict, ...]:
         """Requirements that failed or were unstable: violations first, and of these the ones that nobody knew.
 
-        Otherwise they are in the contract's order. Many formats show only the first ones.
+        Those that only state that an operation exists come behind the others, because another line names all absent
+        operations. Otherwise they are in the contract's order. Many formats show only the first ones.
         """
-        rows = self.result.rows_with(Verdict.FAILED, Verdict.UNSTABLE)
-        return tuple(
-            sorted(rows, key=lambda row: (not row.is_violation, row.is_known, row.verdict is Verdict.UNSTABLE))
-        )
+
+        def order(row: RequirementVerdict) -> tuple[bool, ...]:
+            is_absent = all(check.reason is Reason.OPERATION_ABSENT for check in row.failures)
+            return not row.is_violation, row.is_known, row.verdict is Verdict.UNSTABLE, is_absent
+
+        return tuple(sorted(self.result.rows_with(Verdict.FAILED, Verdict.UNSTABLE), key=order))
 
     @cached_property
     def causes(self) -> tuple[Cause, ...]:

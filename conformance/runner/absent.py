@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from conformance.errors import TargetError
 from conformance.http.client import RequestsSpentError, TargetGoneError
-from conformance.http.exchange import NOT_THERE
 from conformance.results.record import Check, Outcome, Reason
 from conformance.suite.evidence import evidence_of
 from conformance.target.names import PRESUMED
@@ -107,10 +106,10 @@ def look_for_absent(run: Run, plan: Plan) -> None:
             run.absences.look_for(some, only_reads=run.only_reads)
     if run.absences.is_nothing_there and (is_about_needed or not _is_answered_beside(run)):
         raise TargetError(
-            f"Nothing of this API is there: {run.profile.redacted()['base_url']} answers each operation with 404, "
-            "405 or 501. base_url is the address above /api/v4. If it is right, check the numbers of the fixtures, "
-            "and that the actors may see them. A gateway that does not reach the service may answer like this as well: "
-            "then run again later."
+            f"Nothing of this API is there: {run.profile.redacted()['base_url']} answers each operation with 404, 405 "
+            "or 501, or as it answers any path. base_url is the address above /api/v4. If it is right, check the "
+            "numbers of the fixtures, and that the actors may see them. A gateway that does not reach the service may "
+            "answer like this as well: then run again later."
         )
 
 
@@ -119,7 +118,7 @@ def _is_answered_beside(run: Run) -> bool:
     project = run.profile.value("project")
     paths = [path.format(project) for path in _BESIDE if project is not None or "{" not in path]
     answers = (run.client.send(asking_actor(run.profile), "GET", path) for path in paths)
-    return any(answer.status not in NOT_THERE for answer in answers)
+    return any(not answer.is_not_there for answer in answers)
 
 
 def _maybe_given_up(run: Run) -> set[str]:
@@ -144,6 +143,7 @@ def _say_absent(run: Run, plan: Plan, write: Callable[[Check], None], absence: A
             expected="an operation that is there",
             actual=f"none: {absence.seen}",
             place=absence.operation.label,
-            evidence=tuple(evidence_of(one, run.client) for one in absence.below_the_prefix if one.call.actor)[:3],
+            # The last call is the one that most reports show: the plainest, which `seen` names.
+            evidence=tuple(evidence_of(one, run.client) for one in absence.below_the_prefix if one.call.actor)[2::-1],
         )
     )

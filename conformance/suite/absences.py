@@ -1,7 +1,8 @@
 """Operations that the target does not have at all: searched before the first test, and again when a test needs one.
 
 An operation counts as absent only if everybody who must be served gets 404, 405 or 501, for every project or group, by
-number and by path, and no other answer was ever seen. For a read-only operation, the first look is enough. For a write,
+number and by path, and no other answer was ever seen. So does one whose first call gets the page, or the redirect, that
+any path gets. For a read-only operation, the first look is enough. For a write,
 only a call that a test considers correct can decide, because any service may answer 404 to a call that changes nothing,
 such as a call about a thing that does not exist.
 """
@@ -76,6 +77,7 @@ class Absence:
     def seen(self) -> str:
         """Describe the answers and who got them."""
         codes = " or ".join(sorted({str(exchange.status) for exchange in self.exchanges}))
+        codes += ", as any other path gets it," * (self.exchanges[0].status not in NOT_THERE)
         names = dict.fromkeys(exchange.call.actor.name for exchange in self.exchanges if exchange.call.actor)
         first, *others = dict.fromkeys(exchange.call.path for exchange in self.below_the_prefix)
         elsewhere = f" and at {plural(len(others), 'other path')}" if others else ""
@@ -115,7 +117,7 @@ class Absences:
         status = exchange.status
         if status is None or status in NOT_THERE or status in _SAYS_NOTHING or exchange.is_redirect:
             return
-        if _is_about_the_body(exchange):
+        if _is_about_the_body(exchange) or exchange.is_as_anywhere:
             return
         operation = self._validator.operation_of(exchange.call.method, exchange.call.path)
         self._lies_elsewhere |= exchange.call.is_elsewhere and exchange.is_success
@@ -140,12 +142,18 @@ class Absences:
         A read-only operation that nobody gets an answer from is absent; a write is only suspected to be absent.
         """
         wanted = [operation for operation in operations if operation.is_read or not only_reads]
+        self._probes.learn_what_any_path_gets()
         # Side by side, also where a target answers at once: several operations of a half-built one may never answer.
         with ThreadPoolExecutor(self._client.settings.at_once) as pool, self._client.ending_when_interrupted():
             answered = list(zip(wanted, pool.map(self._probes.first_call, wanted), strict=True))
         families: dict[str, list[tuple[Operation, Exchange]]] = {}
         for operation, exchange in answered:
             if exchange is None or exchange.status is None:
+                continue
+            if exchange.is_as_anywhere:
+                self._asked.add(operation.id)
+                self._suspected.add(operation.id)
+                self._add(operation, [exchange])
                 continue
             if _is_telling(operation, exchange):
                 self._asked.add(operation.id)
@@ -171,6 +179,7 @@ class Absences:
 
     def take(self, known: Mapping[str, list[str]]) -> None:
         """Take over the result of somebody else's look."""
+        self._probes.learn_what_any_path_gets()
         self._suspected |= {*known["suspected"]}
         self._unimplemented |= {*known["unimplemented"]}
         self._answered |= {*known["answered"]}

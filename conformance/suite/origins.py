@@ -29,8 +29,16 @@ _EXPECTED = (
     "distinctive_value",
     "events",
 )
-#: Values that are sent because the profile gives them, and that may be refused for that reason.
-_SENT = ("relation", "sha", "settings", "distinctive_value", "parameters")
+_INTEGRATIONS = ("integrations", "services")
+#: Values that are sent because the profile gives them, and that may be refused for that reason -> parts of the paths to
+#: which they are sent: the same words elsewhere are not of the profile.
+_SENT: Mapping[str, tuple[str, ...]] = {
+    "relation": ("export_relations",),
+    "sha": ("approve",),
+    "settings": _INTEGRATIONS,
+    "distinctive_value": _INTEGRATIONS,
+    "parameters": _INTEGRATIONS,
+}
 #: Part of a path -> the kind of the fixtures whose numbers it shows; None where it shows those of other things.
 _SHOWS_NUMBERS_OF: Mapping[str, str | None] = {
     "allowlist": "project",
@@ -56,11 +64,13 @@ class _Value:
     expected: tuple[str, ...]
     number: tuple[str, ...]
     sent: tuple[str, ...]
+    sent_to: tuple[str, ...]
 
     def is_in(self, violation: Violation, call: Call | None, sent: str) -> bool:
         """Tell whether it occurs in an expectation, or in what was sent in the call that shows it."""
         forms = (*self.expected, *(self.number if self._is_shown_by(call) else ()))
-        return _any_in(forms, violation.expected) or (bool(sent) and _any_in(self.sent, sent))
+        is_sent_to = call is not None and not {*call.path.split("/")}.isdisjoint(self.sent_to)
+        return _any_in(forms, violation.expected) or (is_sent_to and _any_in(self.sent, sent))
 
     def _is_shown_by(self, call: Call | None) -> bool:
         """Tell whether a number in an answer to this call may be that of the fixture, and not that of another thing."""
@@ -100,7 +110,7 @@ def _values(profile: Profile) -> Iterator[_Value]:
                 number = (f"{name} = {value}",) * (name in ("id", "iid"))
                 expected, sent = forms * (name in _EXPECTED), forms * (name in _SENT)
                 if expected or number or sent:
-                    yield _Value(f"{entry.place}.{name}", kind, expected, number, sent)
+                    yield _Value(f"{entry.place}.{name}", kind, expected, number, sent, _SENT.get(name, ()))
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -12,7 +12,7 @@ from conformance.http.exchange import READING, Trouble
 from conformance.target.ownership import UNUSED_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from conformance.contract import Operation
     from conformance.http.client import Client
@@ -28,6 +28,8 @@ _ALIKE: Mapping[str, tuple[str, ...]] = {
 OTHER_PREFIXES = ("", "/api", "/api/v3", "/api/v5")
 #: How often a call is repeated that a gateway may have answered.
 _PAGES = 3
+#: A path below the prefix that no service has.
+_OF_NO_SERVICE = f"/conformance-no-such-path/{UNUSED_ID}"
 #: Names that do not exist.
 _UNUSED: Mapping[str, str] = {"integration_slug": "conformance-no-such-integration"}
 
@@ -50,11 +52,13 @@ class Probes:
         if path is None or actor is None:
             return None
         send = partial(self.client.send, actor, operation.method, path)
-        exchange = send() if operation.is_read else send(json_body={})
-        # A page may be a gateway's, or how the service says that it has no such path: then it comes again.
-        for _ in range(_PAGES if exchange.trouble is Trouble.GATEWAY else 0):
-            exchange = send() if operation.is_read else send(json_body={})
-        return exchange
+        return _once_sure(send if operation.is_read else partial(send, json_body={}))
+
+    def learn_what_any_path_gets(self) -> None:
+        """Call a path that no service has, so that the client knows a page, or a redirect, that any path gets."""
+        actor = next(iter(self.profile.actors.values()), None)
+        seen = _once_sure(partial(self.client.send, actor, "GET", _OF_NO_SERVICE))
+        self.client.anywhere.look = seen.look
 
     def other_ways(self, operation: Operation, exchange: Exchange) -> Iterator[Exchange]:
         """Repeat a call in every other way that must be served: by others, by other paths, below other prefixes."""
@@ -114,6 +118,14 @@ class Probes:
                 if _forbids_by_a_page(self.client.perform(elsewhere)):  # a service answers that it knows no such thing
                     found.add(method)
         return found
+
+
+def _once_sure(send: Callable[[], Exchange]) -> Exchange:
+    """Send a call again while a page may be a gateway's; if it is how the service says something, it comes again."""
+    exchange = send()
+    for _ in range(_PAGES if exchange.trouble is Trouble.GATEWAY else 0):
+        exchange = send()
+    return exchange
 
 
 def short_of_scope(answers: Iterable[Exchange]) -> set[str]:

@@ -20,7 +20,7 @@ from conformance.contract import Contract
 from conformance.errors import UsageError, or_usage_error
 from conformance.http.bodies import object_in
 from conformance.http.client import RequestsSpentError
-from conformance.http.exchange import NOT_THERE, READING
+from conformance.http.exchange import READING
 from conformance.http.redaction import REDACTION, is_short
 from conformance.target.provisioning.own_groups import OwnGroup
 from conformance.target.spots import Spot, where
@@ -136,7 +136,7 @@ class Ledger:
         """Take the line about a call back, which stands there before it is sent, if all such calls were refused."""
         with self._lock:
             self._once(line)
-            if not exchange.is_refusal and exchange.status not in NOT_THERE:
+            if not exchange.is_refusal and not exchange.is_not_there:
                 self._surely.add(_key(line))
             elif _key(line) not in self._surely:
                 self._write({"refused": line["stays"], **{name: line[name] for name in line if name != "stays"}})
@@ -159,7 +159,8 @@ class Ledger:
 
     def _heard(self, exchange: Exchange) -> None:
         self._unanswered += exchange.is_withheld
-        self._unreadable += exchange.is_broken or (exchange.is_success and exchange.served_json is None)
+        is_page = exchange.is_success and exchange.served_json is None and not exchange.is_as_anywhere
+        self._unreadable += exchange.is_broken or is_page
 
     def _cover(self, spot: Spot) -> list[Thing]:
         """Record the state of a thing and of what lies in it; return what could not be read for want of an answer."""

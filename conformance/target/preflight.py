@@ -140,7 +140,7 @@ def undeclared(profile: Profile, client: Client) -> tuple[str, ...]:
     return tuple(
         f"GET {answer.call.path} is served, though the profile does not declare {feature}; it is not judged."
         for feature, answer in _answered(profile, client, declared=False)
-        if answer.is_success
+        if answer.is_success and not answer.is_page
     )
 
 

@@ -81,7 +81,10 @@ def put_back(
         if why is not None:
             raise TargetGoneError(why)
         troubles.clear()
-        restoring.remove_unlisted()
+        if restoring.remove_unlisted():
+            left, why = restoring.all_rounds(troubles)
+        if why is not None:
+            raise TargetGoneError(why)
         still_there = (*restoring.unread(), *_without_groups(content, profile, client))
         if still_there and troubles:
             raise TargetGoneError(_told(troubles[0]))
@@ -221,23 +224,30 @@ class _Restoring:
                     left.setdefault((str(thing), why), []).append(str(entry))
         yield from (f"{thing} ({', '.join(entries)}): {why}" for (thing, why), entries in left.items())
 
-    def remove_unlisted(self) -> None:
+    def remove_unlisted(self) -> bool:
         """Delete what this run made and no list shows: a list that is not built yet hides what is there all the same.
 
         Rules that were made for certain are deleted by number, unless their deletion was served. Of other entries only
-        those of lists that show nothing are tried, and only a few if none of them is there: the list is right then.
+        those of lists that show nothing are tried, and only a few if none of them is there: the list is right then. A
+        list may also break on what it holds: then it can be read again when that is gone. Return whether anything was
+        removed of lists that could not be read.
         """
+        is_worth_reading = False
         for (thing, by, was), read in zip(self._was, self._all_now(), strict=True):
-            remove, now = thing.restored.remove, read[1] if read else None
-            if remove is None or now is None or thing.restored.by_caller or thing.restored.read_each:
+            remove, now, is_named = thing.restored.remove, read[1] if read else {}, thing.restored.named
+            if remove is None or not (read or is_named) or thing.restored.by_caller or thing.restored.read_each:
                 continue
-            known = self._numbered if thing.restored.named else self._made if not was and not now else frozenset()
+            known = self._numbered if is_named else self._made if not was and not now else frozenset()
             own = (entry for part, spot, entry in known if (part, spot) == (thing.part.name, thing.spot))
             hidden = sorted({*own} - {str(key) for key in now}, key=str)
             refused = self._refused[thing.part.name]
-            for entry in hidden if thing.restored.named else hidden[: max(0, _ENOUGH_REFUSED - refused)]:
+            for entry in hidden if is_named else hidden[: max(0, _ENOUGH_REFUSED - refused)]:
                 problem = self._states.write(thing, remove, None, entry=entry, first=by)
                 self._refused[thing.part.name] += problem is not None
+                is_worth_reading |= read is None and problem is None
+                if read is None and self._refused[thing.part.name] >= refused + _ENOUGH_REFUSED:
+                    break
+        return is_worth_reading
 
     def _all_now(self) -> list[tuple[str, Values] | None]:
         with ThreadPoolExecutor(_READS_AT_ONCE) as pool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from conformance.reports.facts import Facts
-from conformance.results.record import Evidence, Outcome
+from conformance.results.record import Evidence, Outcome, Reason
 from conformance.results.sequence import to_repeat
 from selftest.reports.report_samples import EXCHANGE, failed, planned, record
 
@@ -160,3 +160,12 @@ def test_of_many_writes_the_last_are_repeated_and_the_others_counted() -> None:
     note, *commands = _repeated(*many)
     assert commands == [entry.curl for entry in many[-5:]]
     assert note == "# 4 earlier calls are left out; junit.xml and report.json have all that were kept"
+
+
+def test_absent_operations_come_behind_what_is_there_and_wrong() -> None:
+    """A half-built service lacks many, and one line names them all: otherwise the first ten hide every fault."""
+    names = ("a.absent", "b.wrong", "c.absent", "d.wrong")
+    reasons = {name: Reason.OPERATION_ABSENT for name in names if name.endswith("absent")}
+    checks = tuple(failed(name, reason=reasons.get(name)) for name in names)
+    shown = [row.requirement.id for row in Facts.of(record(*map(planned, names), checks=checks)).failed]
+    assert shown == ["b.wrong", "d.wrong", "a.absent", "c.absent"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from conformance.reference.http import Response, ok
 from conformance.runner.precautions import Precautions
@@ -43,6 +43,34 @@ def test_what_no_list_shows_is_removed_by_its_number(
         precautions.release()
     assert service.approval_rules.rules == rules
     assert service.job_token_scope.scopes.items() >= lists.items()
+
+
+def test_what_breaks_the_list_that_holds_it_is_removed_by_its_number(
+    reference: tuple[Service, str], write_profile: Callable[..., Path], tmp_path: Path
+) -> None:
+    """A half-built service may store what it cannot show: then its list can be read again when that is gone."""
+    service, base_url = reference
+    profile, before = load_profile(write_profile(service, base_url)), dict(service.approval_rules.rules)
+
+    def broken(route: Route, _: Request, response: Response) -> Response:
+        is_list = route.key == "GET /projects/:id/approval_rules"
+        return Response(500) if is_list and any(rule.name == "breaks" for rule in rules().values()) else response
+
+    def rules() -> Any:
+        return service.approval_rules.rules
+
+    service.transformers.append(broken)
+    precautions, maintainer = Precautions.of(profile, None, tmp_path, "run"), profile.actors["maintainer"]
+    with in_a_test(profile) as test:
+        precautions.keep_ledger(test.run, 0)
+        assert list(precautions.begin([0], restores=True)) == []
+        path = f"/projects/{profile.value('project')}/approval_rules"
+        for name in ("conformance-1", "breaks"):
+            rule = {"name": name, "approvals_required": 1, "user_ids": [maintainer.id]}
+            assert test.run.client.send(maintainer, "POST", path, json_body=rule).is_success
+        assert precautions.put_back() == ()
+        precautions.release()
+    assert rules() == before
 
 
 def test_what_no_answer_showed_before_it_was_changed_is_named_as_left(

@@ -103,6 +103,9 @@ def test_for_each_missing_operation_one_requirement_fails(error: Any, judged: Ju
     assert len(unseen) <= 3, unseen  # scenarios that need a missing operation, or a state that could not be restored
     assert open_ - {"precondition not met"} <= {"operation absent", "switched off by the operator", "not reached"}
     assert f"not there: {len(lack)} operations (" in " ".join(text.split())
+    for failure in (rows[name]["failures"][0] for name in failed):
+        shown = failure["evidence"][-1]["request"].partition("/api/v4")[2].partition("?")[0]
+        assert f" at {shown}" in failure["actual"], "the command to copy shows what the text says"
     assert rows["conventions.path-prefix"]["verdict"] == "passed"
     if "POST /groups/:id/export_relations" in lack:
         assert "the export of relations that was scheduled" not in text, "a refused call leaves nothing behind"

@@ -73,3 +73,16 @@ def test_what_the_run_has_made_is_not_of_the_profile(profile: Profile) -> None:
 @pytest.mark.parametrize("expected", ["status 204", "a refusal (any 4xx)", "inbound_enabled = true", "any 2xx"])
 def test_an_expectation_based_only_on_the_specification_names_nothing(profile: Profile, expected: str) -> None:
     assert Origins().behind(profile, Violation(expected, "something else")) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "is_named"), [("/projects/1/integrations/chat", True), ("/groups/1/approvals", False)]
+)
+def test_a_sent_value_is_of_the_profile_only_where_the_profile_is_sent(path: str, *, is_named: bool) -> None:
+    """The same word may stand in a body that the suite made up."""
+    fixtures = {"integrations": [{"slug": "chat", "settings": {"project": "conformance"}}]}
+    profile = profile_from({"base_url": "http://localhost", "actors": {}, "fixtures": fixtures}, "a profile")
+    call = Call(None, "POST", path, body=b'{"number": {"conformance": "abc"}}')
+    exchange = Exchange(call, 500, {}, b"", 0.0)
+    found = Origins().behind(profile, Violation("a refusal (any 4xx)", "status 500", exchange))
+    assert found == ("the expectation is made of the profile: fixtures.integrations[0].settings" if is_named else None)

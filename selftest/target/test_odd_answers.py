@@ -266,3 +266,13 @@ def test_provisioning_does_not_wait_as_long_again_after_a_read_has_waited_in_vai
         server.answer = says(whole(b"[]"), stays=True)
         way("token", "GET", "/groups", {}, None)
         assert client.retries.call_seconds == 2.5
+
+
+def test_the_page_of_a_front_end_is_no_sign_that_a_service_has_a_call(answering: Callable[..., str]) -> None:
+    address = answering(200, b"<!doctype html><title>Forge</title>", "text/html")
+    with Client(ClientSettings(base_url=address)) as client:
+        way = by_http(client)
+        found = [way("token", "GET", f"/groups/{number}/approval_rules", {}, None) for number in range(4)][-1]
+    assert not found.is_served
+    assert found.status == 404
+    assert str(found) == "an HTML page, status 200"

@@ -144,6 +144,22 @@ def only_members_see(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(identities, "can_see", lambda user, group: identities.role_in(user, group) > Role.NONE)
 
 
+def everybody_sees_groups(way: Way, token: str, method: str, path: str, *call: Any) -> Answer:
+    """A service that has no roles yet."""
+    answer = way(token, method, path, *call)
+    is_hidden = method == "GET" and path.startswith("/groups/") and path.count("/") == 2 and answer.status == 404
+    return Answer(200, {"id": int(path[8:])}) if is_hidden and path[8:].isdecimal() else answer
+
+
+def test_a_group_that_everybody_sees_is_no_hidden_one(whole: tuple[Bench, Provisioned]) -> None:
+    """A run would refuse the profile: the target contradicts it."""
+    bench = Bench(alter=changed(everybody_sees_groups))
+    found, usual = bench.profile(bench.provision()), whole[0].profile(whole[1])
+    assert usual["fixtures"].keys() - found["fixtures"].keys() == {"hidden_group"}
+    assert usual["features"]["hidden_groups"]
+    assert not found["features"]["hidden_groups"]
+
+
 @pytest.mark.parametrize("only_says_so", [False, True])
 def test_private_approver_groups_are_visible_to_those_who_name_them_in_rules(
     *, only_says_so: bool, monkeypatch: pytest.MonkeyPatch

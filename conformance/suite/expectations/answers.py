@@ -114,7 +114,8 @@ class Answer:
     def must_be_refused(self, *, beside: Answer | None) -> Self:
         """Expect any 4xx. It proves something only if the same call by the right actor is served.
 
-        For a caller without a valid token, a redirect to a page that asks for one is a refusal too. Pass `beside=None`
+        For a caller without a valid token, a redirect to a page that asks for one is a refusal too, and so is a page
+        that any path gets. Pass `beside=None`
         only if the call cannot be right for anybody, such as one for a thing that does not exist.
 
         If a wrong call took effect, it may be the reason why the right one failed, for example when both remove one
@@ -133,7 +134,8 @@ class Answer:
                 f"({beside.exchange.problem or f'status {beside.exchange.status}'}), so a refusal proves nothing"
             )
         is_nobody = self.exchange.call.actor not in current_run().profile.actors.values()
-        if not (self.exchange.is_refusal or (is_nobody and self.exchange.is_redirect)):
+        is_led_away = self.exchange.is_redirect or self.exchange.is_as_anywhere
+        if not (self.exchange.is_refusal or (is_nobody and is_led_away)):
             raise Violation("a refusal (any 4xx)", f"status {self.status}", self.exchange)
         return self
 

@@ -127,6 +127,11 @@ def _require_administrator(order: Order, calls: Calls) -> None:
     answer = calls.get(order.administrator, "/user")
     if answer.status is None:
         raise TargetError(f"{order.base_url} does not answer: {answer.problem}. Is the service running there?")
+    if answer.page or (answer.is_served and not isinstance(answer.body, dict)):
+        raise TargetError(
+            f"{order.base_url} answers GET /user with something else than a user in JSON, in UTF-8. Is it the address "
+            "of the service, which is what stands before /api/v4, and does nothing before it ask people to sign in?"
+        )
     if answer.status in NOT_THERE:
         raise TargetError(
             f"{order.base_url} has no GET /user (status {answer.status}), by which an administrator's token is known. "
@@ -142,11 +147,6 @@ def _require_administrator(order: Order, calls: Calls) -> None:
         raise TargetError(
             f"{order.base_url} does not take the administrator's token: GET /user has {answer}. Check the token and "
             "the address, which is what stands before /api/v4."
-        )
-    if not isinstance(answer.body, dict):
-        raise TargetError(
-            f"{order.base_url} answers GET /user with something else than a user in JSON, in UTF-8. Is it the address "
-            "of the service, which is what stands before /api/v4, and does nothing before it ask people to sign in?"
         )
     if answer.entry.get("is_admin") is False:
         raise TargetError(
@@ -202,7 +202,7 @@ def _features(calls: Calls, world: World) -> dict[str, bool]:
         **({"approval_configuration": is_there(calls, callers, configuration)} if project else {}),
         "code_completion": asked is not None and completes(calls, owner, asked),
         **({"group_approval_rules": is_there(calls, callers[1:], rules)} if group else {}),
-        "hidden_groups": "hidden_group" in world.groups,
+        "hidden_groups": world.hides_a_group,
         "member_roles": any(calls.get(world.administrator, path).is_served for path in roles),
         **({"public_project": False} if world.lacks_public_projects else {}),
         "password_approval": world.asks_for_password and "password_merge_request" in world.merge_requests,

@@ -69,6 +69,8 @@ class Answer:
     body: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
+    page: int | None = None
+    """The status of a page that came in place of what was asked for; `status` is 404 then."""
 
     @property
     def is_served(self) -> bool:
@@ -100,6 +102,8 @@ class Answer:
         """Describe the answer, with the words of a refusal."""
         if self.status is None:
             return f"no answer ({self.problem})"
+        if self.page:
+            return f"an HTML page, status {self.page}"
         said = _words_of(self.body)
         return f"status {self.status}" + (f", {json.dumps(said)[:200]}" if said else "")
 
@@ -372,6 +376,8 @@ def by_http(client: Client) -> Way:
             exchange = client.send(actor, method, path, query=query, json_body=sent, headers=headers)
         except TargetGoneError as error:
             raise TargetError(f"{error}. Is the service running there?") from error
+        if exchange.is_success and exchange.is_page:  # as a front-end answers any path that the service does not know
+            return Answer(HTTPStatus.NOT_FOUND, None, exchange.headers, page=exchange.status)
         return Answer(exchange.status, json_in(exchange.body), exchange.headers, exchange.problem or "")
 
     return send

@@ -100,15 +100,16 @@ def fixtures_of(world: World, done: Provisioned, hide: Hide, *, all_of_them: boo
     for kind in ("project", "group"):
         names = [f"allowlist_{kind}_{number}" for number in range(1, _ALLOWLIST_SIZE + 1)]
         found[f"allowlist_{kind}s"] = [found.pop(name) for name in names if name in found]
-    if world.lacks_public_projects:
-        found.pop("public_project", None)
-    if not world.asks_for_password:
-        found.pop("password_merge_request", None)
+    useless = {
+        "public_project": world.lacks_public_projects,
+        "hidden_group": not world.hides_a_group,
+        "password_merge_request": not world.asks_for_password,
+        "branch_rule_group": not world.rules_shown.get("group_branch_rules"),
+    }
+    found = {name: entry for name, entry in found.items() if not useless.get(name)}
     for name, exported in _exported(world).items():
         if name in found:
             found[name] |= exported
-    if not world.rules_shown.get("group_branch_rules"):
-        found.pop("branch_rule_group", None)
     if "enabled_project" in world.completions:
         found |= {name: {"path": path} for name, path in world.completions.items()}
     if world.second_token:

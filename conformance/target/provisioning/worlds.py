@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +91,15 @@ class World:
     def lacks_public_projects(self) -> bool:
         """Whether the public project was created, but is not public."""
         return self.projects.get("public_project", {}).get("visibility") in ("private", "internal")
+
+    @cached_property
+    def hides_a_group(self) -> bool:
+        """Whether the hidden group was created, and somebody but its owner and administrators cannot see it."""
+        group = self.groups.get("hidden_group")
+        others = [person.token for name, person in self.people.items() if name not in ("admin", "owner")]
+        return group is not None and not all(
+            self.calls.get(token, f"/groups/{group['id']}").is_served for token in others
+        )
 
     def stages(self) -> Sequence[tuple[str, Sequence[Step]]]:
         """Return the stages in their order; the steps of a stage may run in any order."""
