@@ -19,7 +19,7 @@ import httpx
 from conformance import __version__
 from conformance.http.bodies import ABSENT, written
 from conformance.http.circuit_breaker import CircuitBreaker
-from conformance.http.exchange import READING, Call, Exchange, Trouble
+from conformance.http.exchange import READING, Call, Exchange, Look, Trouble
 from conformance.http.front import Front
 from conformance.http.pace import Pace
 from conformance.http.redaction import Redaction
@@ -92,7 +92,7 @@ class RequestsSpentError(Exception):
 class Anywhere:
     """What a path gets that no service has, as far as it was asked."""
 
-    look: tuple[int | None, str, bytes] | None = None
+    look: Look | None = None
     """The look of a page, or of a redirect; None if such paths are refused."""
 
 

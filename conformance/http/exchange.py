@@ -30,6 +30,8 @@ _BEYOND_HTTP = 520
 _NUMBER = re.compile("[0-9]+")
 _TITLE = re.compile(rb"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 
+#: Status, place and title: what a page, or a redirect, has in common with others of its kind.
+Look = tuple[int | None, str, bytes]
 #: A parameter with a tuple of values is sent once for each.
 Query = Mapping[str, str | int | bool | tuple[str, ...] | None]
 
@@ -257,7 +259,7 @@ class Exchange:
         return is_cut(self.body)
 
     @property
-    def look(self) -> tuple[int | None, str, bytes] | None:
+    def look(self) -> Look | None:
         """What is alike in a page, or a redirect, for each path: status, place and title. None for all other answers.
 
         An error page says by its status what it means, and is none of these.

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from conformance.http.exchange import READING, Trouble
 from conformance.target.ownership import UNUSED_ID
+from conformance.target.preflight import answers_otherwise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -55,10 +56,17 @@ class Probes:
         return _once_sure(send if operation.is_read else partial(send, json_body={}))
 
     def learn_what_any_path_gets(self) -> None:
-        """Call a path that no service has, so that the client knows a page, or a redirect, that any path gets."""
+        """Call a path that no service has, so that the client knows a page, or a redirect, that any path gets.
+
+        A page of maintenance that begins just now is none of these.
+        """
         actor = next(iter(self.profile.actors.values()), None)
-        seen = _once_sure(partial(self.client.send, actor, "GET", _OF_NO_SERVICE))
-        self.client.anywhere.look = seen.look
+        ask = partial(self.client.send, actor, "GET", _OF_NO_SERVICE)
+        look = _once_sure(ask).look
+        # What everything gets stands in front of the service, and so does what comes once only.
+        is_for_all = look is not None and not answers_otherwise(self.profile, self.client, look)
+        if look is not None and not is_for_all and ask().look == look:
+            self.client.anywhere.look = look
 
     def other_ways(self, operation: Operation, exchange: Exchange) -> Iterator[Exchange]:
         """Repeat a call in every other way that must be served: by others, by other paths, below other prefixes."""

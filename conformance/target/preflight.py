@@ -17,7 +17,7 @@ from conformance.target.version import asking_actor
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from conformance.http.exchange import Exchange
+    from conformance.http.exchange import Exchange, Look
     from conformance.target.profile import Profile
 
 
@@ -83,6 +83,12 @@ def _first_paths(profile: Profile) -> Iterator[str]:
 def serves_any(profile: Profile, client: Client) -> bool:
     """Tell whether a target serves a call that nearly all services of this kind have."""
     return any(client.send(asking_actor(profile), "GET", path).is_success for path in _first_paths(profile))
+
+
+def answers_otherwise(profile: Profile, client: Client, look: Look) -> bool:
+    """Tell whether a target answers any call, of those that nearly all services have, in another way than this."""
+    answers = (client.send(asking_actor(profile), "GET", path) for path in _first_paths(profile))
+    return any(answer.status is not None and answer.look != look for answer in answers)
 
 
 def _problem(profile: Profile, exchange: Exchange) -> str | None:

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.errors import ExitCode
+from conformance.http.client import Client
 from conformance.reference import EmbeddedServer
 from conformance.reference.errors import NoRouteError, WrongMethodError
 from conformance.reference.http import Match, Response, Route
+from conformance.suite.probes import Probes
+from conformance.target import load_profile
 from conformance.target.embedded import prepared_service
 from selftest.reads import rows_of
 
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("inside_this_process")
 
 PAGE = Response(200, raw=b"<!doctype html><title>Forge</title><div id=app></div>", media_type="text/html")
+#: How often a page comes before it is no accident.
+PAGES_UNTIL_SURE = 4
 LOGIN = Response(302, headers={"Location": "/users/sign_in"})
 
 
@@ -77,3 +82,29 @@ def test_where_only_the_page_is_there_the_address_is_wrong(
         outcome = conformance("run", "--target", "target.yaml", "--out", "out", "--area", "job-token-scope", "--force")
     assert outcome.code == ExitCode.COULD_NOT_RUN, outcome.text[-3000:]
     assert "Nothing of this API is there" in " ".join(outcome.text.split())
+
+
+@pytest.mark.parametrize("is_gone_at_once", [True, False])
+def test_a_page_of_maintenance_that_has_just_begun_is_not_that_of_any_path(
+    write_profile: Callable[..., Path], *, is_gone_at_once: bool
+) -> None:
+    """It comes for everything, or it is gone when the same path is asked again."""
+    service = prepared_service(version="17.7")
+    find = service.routes.find
+    begun: list[str] = []
+
+    def found(method: str, raw_path: bytes) -> Match:
+        if b"no-such-path" in raw_path or (begun and not is_gone_at_once):
+            begun.append(method)
+            is_over = is_gone_at_once and len(begun) > PAGES_UNTIL_SURE
+            if not is_over:
+                return Match(Route(method, "/", lambda _: PAGE, anonymous=True), {})
+        return find(method, raw_path)
+
+    service.routes.find = found  # type: ignore[method-assign]
+    with EmbeddedServer(service) as server:
+        profile = load_profile(write_profile(service, server.base_url, retries={"call_seconds": 0, "run_seconds": 0}))
+        with Client(profile.client_settings()) as client:
+            Probes(profile, client).learn_what_any_path_gets()
+            assert client.anywhere.look is None
+    assert len(begun) > PAGES_UNTIL_SURE
