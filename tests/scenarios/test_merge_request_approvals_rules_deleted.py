@@ -170,11 +170,14 @@ def test_a_rule_of_the_other_merge_request_is_changed_and_deleted_by_the_path(
 ) -> None:
     """What is written by the path may be written to the first merge request, or nowhere."""
     rules = other_merge_request_rules
-    rule, name = created(maintainer, rules, user_ids=[user_id(approver)]), fresh_name()
+    rule, _ = (created(maintainer, rules, user_ids=[user_id(approver)]) for _ in range(2))
     by_path, listed = named_otherwise(rules, project, maintainer), maintainer.list(rules)
     with verifies("merge-request-approvals.rules.update.name", go_on=True):
-        maintainer.put(by_path / rule["id"], {**naming_only(approver), "name": name}).given_served()
-        must_become(lambda: essences(maintainer, rules).get(rule["id"], {}).get("name"), name.__eq__, f"name = {name}")
+        for name in (fresh_name(), fresh_name()):
+            maintainer.put(by_path / rule["id"], {**naming_only(approver), "name": name}).given_served()
+            must_become(
+                lambda: essences(maintainer, rules).get(rule["id"], {}).get("name"), name.__eq__, f"name = {name}"
+            )
     with verifies("merge-request-approvals.rules.delete.gone"):
         maintainer.delete(by_path / rule["id"]).given_served()
         maintainer.list(rules).must_not_contain(id=rule["id"], after=listed)
