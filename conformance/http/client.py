@@ -6,7 +6,7 @@ import re
 import threading
 import time
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http import HTTPStatus
 from http.cookiejar import CookieJar
 from operator import attrgetter
@@ -19,8 +19,8 @@ import httpx
 from conformance import __version__
 from conformance.http.bodies import ABSENT, written
 from conformance.http.circuit_breaker import CircuitBreaker
-from conformance.http.exchange import READING, Call, Exchange, Look, Trouble
-from conformance.http.front import Front
+from conformance.http.exchange import READING, Call, Exchange, Trouble
+from conformance.http.front import Anywhere, Front
 from conformance.http.pace import Pace
 from conformance.http.redaction import Redaction
 from conformance.http.retries import TIMEOUTS, Persistence, Retries
@@ -86,14 +86,6 @@ class TargetGoneError(Exception):
 
 class RequestsSpentError(Exception):
     """A call may not be sent, for example because it exceeds the number of requests that the operator allows."""
-
-
-@dataclass
-class Anywhere:
-    """What a path gets that no service has, as far as it was asked."""
-
-    look: Look | None = None
-    """The look of a page, or of a redirect; None if such paths are refused."""
 
 
 class Client(AbstractContextManager["Client"]):

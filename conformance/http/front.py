@@ -15,7 +15,7 @@ from conformance.http.exchange import READING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conformance.http.exchange import Call, Exchange
+    from conformance.http.exchange import Call, Exchange, Look
 
 #: How many reads to keep for each token; with two operations, one is always different from that of a call.
 _WITNESSES = 2
@@ -32,6 +32,14 @@ _CALLER = "/user"
 _NUMBER = re.compile(rb"[0-9a-f-]*[0-9][0-9a-f-]*")
 #: A group of calls with more shapes of answers than this has any number of them, so a new one says nothing.
 _MOST_SHAPES = 8
+
+
+@dataclass
+class Anywhere:
+    """What a path gets that no service has, as far as it was asked."""
+
+    look: Look | None = None
+    """The look of a page, or of a redirect; None if such paths are refused."""
 
 
 @dataclass
