@@ -1,16 +1,16 @@
 """Operations that the target does not have at all: searched before the first test, and again when a test needs one.
 
 An operation counts as absent only if everybody who must be served gets 404, 405 or 501, for every project or group, by
-number and by path, and no other answer was ever seen. So does one whose first call gets the page, or the redirect, that
-any path gets. For a read-only operation, the first look is enough. For a write,
+number and by path, and no other answer was ever seen. For a read-only operation, the first look is enough. For a write,
 only a call that a test considers correct can decide, because any service may answer 404 to a call that changes nothing,
-such as a call about a thing that does not exist.
+such as a call about a thing that does not exist. An operation is also absent if its first call gets the page, or the
+redirect, that any path gets, unless things that do not exist get it as well.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from conformance.suite.exceptions import NotTested, Unmet
 from conformance.suite.probes import Probes, must_be_given, short_of_scope
 from conformance.suite.served_reads import SHOWS_WHAT_WAS_MADE
 from conformance.suite.shown_records import values_under
+from conformance.target.ownership import UNUSED_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -77,7 +78,8 @@ class Absence:
     def seen(self) -> str:
         """Describe the answers and who got them."""
         codes = " or ".join(sorted({str(exchange.status) for exchange in self.exchanges}))
-        codes += ", as any other path gets it," * (self.exchanges[0].status not in NOT_THERE)
+        if self.exchanges[0].is_as_anywhere:
+            codes += ", as any other path gets it,"
         names = dict.fromkeys(exchange.call.actor.name for exchange in self.exchanges if exchange.call.actor)
         first, *others = dict.fromkeys(exchange.call.path for exchange in self.below_the_prefix)
         elsewhere = f" and at {plural(len(others), 'other path')}" if others else ""
@@ -146,14 +148,16 @@ class Absences:
         # Side by side, also where a target answers at once: several operations of a half-built one may never answer.
         with ThreadPoolExecutor(self._client.settings.at_once) as pool, self._client.ending_when_interrupted():
             answered = list(zip(wanted, pool.map(self._probes.first_call, wanted), strict=True))
+        is_for_things = self._is_page_for_unknown_things(answered)
         families: dict[str, list[tuple[Operation, Exchange]]] = {}
         for operation, exchange in answered:
             if exchange is None or exchange.status is None:
                 continue
             if exchange.is_as_anywhere:
-                self._asked.add(operation.id)
-                self._suspected.add(operation.id)
-                self._add(operation, [exchange])
+                if _names_what_exists(operation) or not is_for_things:
+                    self._asked.add(operation.id)
+                    self._suspected.add(operation.id)
+                    self._add(operation, [exchange])
                 continue
             if _is_telling(operation, exchange):
                 self._asked.add(operation.id)
@@ -169,6 +173,19 @@ class Absences:
         answers = [exchange for _, exchange in answered if exchange is not None and exchange.status]
         self.barred |= self._probes.barred(answers)
         self.short_of_scope |= short_of_scope(answers)
+
+    def _is_page_for_unknown_things(self, answered: Iterable[tuple[Operation, Exchange | None]]) -> bool:
+        """Tell whether a served read gets the page of any path for a project or group that does not exist.
+
+        Then a write about a made-up thing gets it as well, and the operation may be there.
+        """
+        seen = [exchange for operation, exchange in answered if exchange is not None and operation.is_read]
+        served = next((one.call for one in seen if one.is_success and not one.is_as_anywhere), None)
+        if served is None or self._client.anywhere.look is None:
+            return False
+        kind, _, *below = served.path.removeprefix("/").split("/")
+        unknown = "/".join(["", kind, str(UNUSED_ID), *below])
+        return self._client.perform(replace(served, path=unknown)).is_as_anywhere
 
     def known(self) -> Mapping[str, list[str]] | None:
         """Return the result of the look, for others on the same target; None when they have to look themselves."""
@@ -346,6 +363,11 @@ class Absences:
 def _is_telling(operation: Operation, exchange: Exchange) -> bool:
     """Tell whether the first call of an operation shows if it is there: 404 about a made-up thing does not."""
     return operation.is_read or must_be_given(operation) or exchange.status not in NOT_THERE
+
+
+def _names_what_exists(operation: Operation) -> bool:
+    """Tell whether the first call of an operation is about things of the profile, and not about a made-up one."""
+    return operation.is_named_by_fixtures and (operation.is_read or must_be_given(operation))
 
 
 def _is_about_the_body(exchange: Exchange) -> bool:

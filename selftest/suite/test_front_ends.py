@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -108,3 +110,21 @@ def test_a_page_of_maintenance_that_has_just_begun_is_not_that_of_any_path(
             Probes(profile, client).learn_what_any_path_gets()
             assert client.anywhere.look is None
     assert len(begun) > PAGES_UNTIL_SURE
+
+
+def test_where_what_does_not_exist_gets_the_page_too_no_operation_is_absent(
+    conformance: Callable[..., Any], write_profile: Callable[..., Path], tmp_path: Path
+) -> None:
+    """A framework may go on to its front-end when it finds nothing: the page says nothing about a write then."""
+    service = behind(prepared_service(version="17.7"), PAGE)
+    service.transformers.append(lambda _, __, response: replace(PAGE) if response.status == 404 else response)
+    with EmbeddedServer(service) as server:
+        write_profile(service, server.base_url)
+        areas = ("--area", "project-approval-rules", "--area", "job-token-scope")
+        drawn = ("--", "-k", "not model and not test_fuzz")
+        outcome = conformance("run", "--target", "target.yaml", "--out", "out", "--seed", "1", *areas, *drawn)
+    assert outcome.code == ExitCode.NON_CONFORMANT, outcome.text[-3000:]
+    rows = rows_of(tmp_path / "out")
+    assert not [name for name, row in rows.items() if "operation absent" in json.dumps(row["failures"])]
+    assert "not there:" not in outcome.text
+    assert rows["project-approval-rules.update.answers-with-rule"]["verdict"] == "passed"
