@@ -127,4 +127,5 @@ def test_where_what_does_not_exist_gets_the_page_too_no_operation_is_absent(
     rows = rows_of(tmp_path / "out")
     assert not [name for name, row in rows.items() if "operation absent" in json.dumps(row["failures"])]
     assert "not there:" not in outcome.text
-    assert rows["project-approval-rules.update.answers-with-rule"]["verdict"] == "passed"
+    passed = {row["area"] for row in rows.values() if row["verdict"] == "passed"}
+    assert passed >= {"project-approval-rules", "job-token-scope"}, "both areas were looked at"

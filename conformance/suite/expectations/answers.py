@@ -115,8 +115,8 @@ class Answer:
         """Expect any 4xx. It proves something only if the same call by the right actor is served.
 
         For a caller without a valid token, a redirect to a page that asks for one is a refusal too, and so is a page
-        that any path gets. Pass `beside=None`
-        only if the call cannot be right for anybody, such as one for a thing that does not exist.
+        that any path gets. Pass `beside=None` only if the call cannot be right for anybody, such as one for a thing
+        that does not exist.
 
         If a wrong call took effect, it may be the reason why the right one failed, for example when both remove one
         thing. Then this fails if the operation has served the right actor earlier in the run, because then that call
